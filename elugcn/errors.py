@@ -1,0 +1,18 @@
+"""What goes wrong through no fault of the code, said in one line."""
+
+
+class InputError(ValueError):
+    """The user's data, file or option is wrong.
+
+    The message is one line that names the file, row or option and says what was
+    expected. The command line prints it without a traceback and exits with 2.
+    """
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is absent; the message names the extra that has it."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package} is not installed; it comes with: pip install 'elugcn[{extra}]'"
+        )
