@@ -1,0 +1,1 @@
+"""ELU-GCN as a library."""

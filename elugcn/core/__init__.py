@@ -1,0 +1,1 @@
+"""The closed-form mathematics: no training loop, no files."""

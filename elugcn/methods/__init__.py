@@ -1,0 +1,1 @@
+"""Every method behind one small protocol: ``fit(problem, config, seed)``."""

@@ -1,0 +1,151 @@
+"""The configuration of ELU-GCN, under the paper's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast, get_args
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from elugcn.core.elu_graph import Form, Init, Normalization, check_choice
+from elugcn.core.operators import Scaling
+from elugcn.errors import InputError
+from elugcn.methods.neural import GCNConfig, MLPConfig
+
+# What an unknown graph gets: members of the family that each win somewhere.
+DEFAULT_VARIANTS: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ELUGCNConfig(GCNConfig):
+    """Every option of the method.
+
+    The fields inherited from the GCN describe the backbone of both the plain GCN that
+    Definition 1 needs and, unless a variant says otherwise, of the two-view GCN.
+    """
+
+    # Stage 0: what the labels reach
+    lpa_steps: int = 50
+    lpa_alpha: float = 0.9
+    gcn_prediction: str = "trained"  # trained | propagated (Â²H, the public code)
+    # Stage 1: the ELU graph
+    h_source: str = "gcn"  # gcn | mlp (the paper)
+    h_output: str = "probabilities"  # probabilities | logits (the paper's text)
+    mlp_hidden_channels: int = 64
+    mlp_dropout: float = 0.6
+    mlp_lr: float = 0.01
+    mlp_weight_decay: float = 5e-4
+    expand_labels: bool = True
+    form: Form = "transposed"
+    init: Init = "lpa"
+    k: int = 4
+    beta: float = 1.0
+    damping: float = 0.0
+    normalization: Normalization = "l2"
+    scaling: Scaling = "row"
+    graph_mode: str = "implicit"  # implicit | topk | paper
+    topk: int = 20
+    keep: float = 0.1
+    # Stage 2: two views
+    eta: float = 0.3
+    tau: float = 0.2
+    lambda_con: float = 0.1
+    contrast_weight: float = 1.0
+    entropy_weight: float = 1.0
+    contrast: str = "similarity"  # similarity | distance (the public code)
+    warmup: int = 0  # epochs until contrast, entropy and consistency count fully
+    # Beyond the paper
+    pseudo_weight: float = 0.0  # ELU nodes as training targets
+    draws: int = 1  # random propagations per epoch
+    lambda_cons: float = 0.0  # consistency between them
+    sharpening: float = 0.5
+    rounds: int = 1
+    # What is kept
+    refit_eta: bool = True
+    keep_gcn: bool = True
+    variants: tuple[Mapping[str, Any], ...] = DEFAULT_VARIANTS
+
+    def __post_init__(self) -> None:
+        check_choice("gcn_prediction", self.gcn_prediction, ("trained", "propagated"))
+        check_choice("h_source", self.h_source, ("gcn", "mlp"))
+        check_choice("h_output", self.h_output, ("probabilities", "logits"))
+        check_choice("form", self.form, get_args(Form))
+        check_choice("init", self.init, get_args(Init))
+        check_choice("normalization", self.normalization, get_args(Normalization))
+        check_choice("scaling", self.scaling, get_args(Scaling))
+        check_choice("graph_mode", self.graph_mode, ("implicit", "topk", "paper"))
+        check_choice("contrast", self.contrast, ("similarity", "distance"))
+        check_range("eta", self.eta, 0.0, 1.0)
+        check_range("damping", self.damping, 0.0, 1.0)
+        check_range("lpa_alpha", self.lpa_alpha, 0.0, 1.0)
+        check_range("keep", self.keep, 0.0, 1.0)
+        check_positive(self, "tau", "beta", "lpa_steps", "topk", "draws", "rounds")
+        check_positive(self, "sharpening", "mlp_hidden_channels", "mlp_lr")
+        for variant in self.variants:
+            _check_variant(variant)
+
+    def members(self) -> list[tuple[str, ELUGCNConfig]]:
+        """The settings to try, named; this one alone if no variants are listed."""
+        if not self.variants:
+            return [("two-view", self)]
+        plain = replace(self, variants=())
+        members = []
+        for variant in self.variants:
+            options = dict(variant)
+            name = str(options.pop("name", f"variant {len(members) + 1}"))
+            members.append((name, replace(plain, **options)))
+        return members
+
+    @property
+    def needs_mlp(self) -> bool:
+        """Whether this setting uses the pre-trained MLP at all."""
+        return self.h_source == "mlp" or self.gcn_prediction == "propagated"
+
+    @property
+    def uses_elu_view(self) -> bool:
+        """Whether the ELU view enters the output or the loss."""
+        contrast = self.lambda_con > 0 and self.contrast_weight > 0
+        return self.eta > 0 or contrast
+
+    def gcn(self) -> GCNConfig:
+        """The plain GCN of Definition 1: this backbone, nothing else."""
+        return GCNConfig(**{f.name: getattr(self, f.name) for f in fields(GCNConfig)})
+
+    def mlp(self) -> MLPConfig:
+        """The MLP that gives H."""
+        shared = {f.name: getattr(self, f.name) for f in fields(MLPConfig)}
+        shared |= {
+            "hidden_channels": self.mlp_hidden_channels,
+            "dropout": self.mlp_dropout,
+            "lr": self.mlp_lr,
+            "weight_decay": self.mlp_weight_decay,
+        }
+        return MLPConfig(**shared)
+
+
+def h_from(scores: Tensor, h_output: str) -> Tensor:
+    """H from a model's output: probabilities, or the raw scores."""
+    return F.softmax(scores, dim=1) if h_output == "probabilities" else scores
+
+
+def check_range(option: str, value: float, low: float, high: float) -> None:
+    """Refuse a number outside [low, high]."""
+    if not low <= value <= high:
+        raise InputError(f"{option} must be between {low:g} and {high:g}; got {value}")
+
+
+def check_positive(config: object, *options: str) -> None:
+    """Refuse numbers that are not positive."""
+    for option in options:
+        value = cast(float, getattr(config, option))
+        if not value > 0:
+            raise InputError(f"{option} must be positive; got {value}")
+
+
+def _check_variant(variant: Mapping[str, Any]) -> None:
+    known = {f.name for f in fields(ELUGCNConfig)} - {"variants", "keep_gcn"}
+    for key in variant:
+        if key not in known | {"name"}:
+            raise InputError(f"unknown option {key!r} in variants of elu-gcn")

@@ -1,0 +1,252 @@
+"""ELU-GCN: find the nodes the labels do not help, learn a graph that does, train on both.
+
+Stage 0  a GCN and label propagation; where they agree the labels are used (ELU nodes)
+Stage 1  H from a pre-trained model, labels expanded by ELU nodes, S* in closed form
+Stage 2  one GCN, two views (Â and S*), cross-entropy + λ (contrast + entropy)
+
+The method as published is one point in a family, and no point wins everywhere: a
+configuration may list ``variants``, which are trained in turn and judged on
+validation. The GCN of stage 0 stays a candidate and η is chosen again once the weights
+are trained, so nobody gets a model that validation says is worse than a plain GCN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from elugcn.core.elu_graph import in_mode, solve_influence
+from elugcn.core.operators import ELUGraph, LowRankGraph
+from elugcn.core.propagation import propagate_labels
+from elugcn.core.utilization import LabelUtilization, definition_one
+from elugcn.methods.base import Prediction, Predictor, Problem, Run
+from elugcn.methods.elu_config import ELUGCNConfig, h_from
+from elugcn.methods.elu_objective import Objective, pseudo_label_weights
+from elugcn.methods.elu_predictor import ELUGCNPredictor
+from elugcn.methods.neural import NetworkPredictor, build, fit_network
+from elugcn.nn import GCN
+from elugcn.training.loop import Trained, train
+
+ETA_GRID = tuple(i / 20 for i in range(21))
+
+
+@dataclass
+class Source:
+    """A trained model whose output serves as GCN prediction or as H."""
+
+    logits: Tensor
+    predictor: Predictor
+
+
+@dataclass
+class Candidate:
+    """A model that could be returned, with what validation says about it."""
+
+    name: str
+    val_accuracy: float
+    eta: float
+    trained: Trained
+    logits: Tensor
+    predictor: Predictor
+    utilization: LabelUtilization
+    graph: ELUGraph
+
+
+def fit_elu_gcn(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
+    """Train every member of the configuration and return the one validation prefers."""
+    members = config.members()
+    with run.clock("utilization"):
+        lpa = propagate_labels(
+            problem.adj,
+            problem.train_labels,
+            problem.num_classes,
+            config.lpa_steps,
+            config.lpa_alpha,
+        )
+        run.reseed()
+        base, predictor = fit_network(problem, config.gcn(), run, "GCN")
+    gcn = Source(base.logits, predictor)
+    mlp = None
+    if any(member.needs_mlp for _, member in members):
+        with run.clock("pretrain"):
+            run.reseed(1)
+            trained, predictor = fit_network(problem, config.mlp(), run, "MLP")
+            mlp = Source(trained.logits, predictor)
+    candidates = []
+    for i, (name, member) in enumerate(members):
+        run.reseed(2 + i)
+        candidates.append(_fit_member(problem, name, member, run, gcn, mlp, lpa))
+    if config.keep_gcn:
+        utilization = definition_one(lpa, gcn.logits)
+        candidates.append(
+            Candidate("gcn", base.val_accuracy, 0.0, base, gcn.logits, gcn.predictor,
+                      utilization, candidates[0].graph)
+        )  # fmt: skip
+    return _as_prediction(problem, config, run, candidates)
+
+
+def _fit_member(
+    problem: Problem,
+    name: str,
+    config: ELUGCNConfig,
+    run: Run,
+    gcn: Source,
+    mlp: Source | None,
+    lpa: Tensor,
+) -> Candidate:
+    """Stages 1 and 2 for one setting; ``rounds`` repeats them on their own output."""
+    source = gcn if config.h_source == "gcn" else mlp
+    assert source is not None
+    predicted = gcn
+    if config.gcn_prediction == "propagated":
+        assert mlp is not None
+        smoothed = problem.adj @ (problem.adj @ F.softmax(mlp.logits, dim=1))
+        predicted = Source(smoothed, mlp.predictor)
+    best: Candidate | None = None
+    for _ in range(config.rounds):
+        utilization = definition_one(lpa, predicted.logits)
+        with run.clock("graph"):
+            graph = _learn_graph(problem, config, source, utilization, lpa)
+            operator = in_mode(
+                graph.scaled(config.scaling),
+                config.graph_mode,
+                config.topk,
+                config.keep,
+            )
+        with run.clock("train"):
+            candidate = _train_views(
+                problem, name, config, run, utilization, graph, operator, predicted,
+                source,
+            )  # fmt: skip
+        if best is None or candidate.val_accuracy > best.val_accuracy:
+            best = candidate
+        predicted = source = Source(candidate.logits, candidate.predictor)
+    assert best is not None
+    return best
+
+
+def _learn_graph(
+    problem: Problem,
+    config: ELUGCNConfig,
+    source: Source,
+    utilization: LabelUtilization,
+    lpa: Tensor,
+) -> LowRankGraph:
+    """Stage 1: labels expanded by ELU nodes, then Algorithm 1; rows not yet scaled."""
+    labels = problem.train_labels
+    if config.expand_labels:
+        pseudo = (labels < 0) & utilization.elu
+        labels = torch.where(pseudo, utilization.gcn, labels)
+    closed, q = solve_influence(
+        h_from(source.logits, config.h_output),
+        labels,
+        lpa,
+        config.k,
+        config.beta,
+        config.form,
+        config.init,
+        config.damping,
+        config.normalization,
+    )
+    return LowRankGraph(*closed.factors(q, config.form))
+
+
+def _train_views(
+    problem: Problem,
+    name: str,
+    config: ELUGCNConfig,
+    run: Run,
+    utilization: LabelUtilization,
+    graph: LowRankGraph,
+    operator: ELUGraph,
+    predicted: Source,
+    source: Source,
+) -> Candidate:
+    """Stage 2: two views, one set of weights, then η chosen on validation."""
+    model, facts = build(problem, config, run.device)
+    assert isinstance(model, GCN)
+    weights = pseudo_label_weights(problem, config, utilization, predicted.logits)
+    # With η = 0 and no contrast the ELU view would be computed for nothing.
+    used = operator if config.uses_elu_view else None
+    objective = Objective(problem, config, model, used, utilization, weights)
+    trained = train(
+        model,
+        objective.loss,
+        objective.logits,
+        problem.y,
+        problem.val_mask,
+        config.fit(),
+        extra=objective.head,
+        progress=run.progress,
+        stage=name,
+    )
+    with torch.no_grad():
+        views = model(problem.x, problem.adj, used)
+    eta, accuracy = choose_eta(problem, views, config)
+    logits = objective.mix(views, eta)
+    network = NetworkPredictor(model, problem.scaler, config.self_loops, facts)
+    predictor = ELUGCNPredictor.of(
+        problem, network, config, graph, source.predictor, eta
+    )
+    return Candidate(
+        name, accuracy, eta, trained, logits, predictor, utilization, operator
+    )
+
+
+def choose_eta(
+    problem: Problem, views: list[Tensor], config: ELUGCNConfig
+) -> tuple[float, float]:
+    """η and its validation accuracy: two logits, one grid, no training.
+
+    Ties go to the η nearest to the one the weights were trained with.
+    """
+    nodes = problem.val_mask.nonzero().squeeze(1)
+    if len(views) == 1:
+        grid: tuple[float, ...] = (0.0,)
+    elif not config.refit_eta or not nodes.numel():
+        grid = (config.eta,)
+    else:
+        grid = (*ETA_GRID, config.eta)
+    if not nodes.numel():
+        return grid[0], float("nan")
+    target = problem.y[nodes]
+
+    def score(eta: float) -> tuple[int, float]:
+        mixed = views[0][nodes] * (1 - eta) + views[-1][nodes] * eta
+        right = int((mixed.argmax(dim=1) == target).sum())
+        return right, -abs(eta - config.eta)
+
+    eta = max(grid, key=score)
+    return eta, score(eta)[0] / nodes.numel()
+
+
+def _as_prediction(
+    problem: Problem, config: ELUGCNConfig, run: Run, candidates: list[Candidate]
+) -> Prediction:
+    # Without validation nothing can be compared: the first member is the answer.
+    chosen = candidates[0]
+    if bool(problem.val_mask.any()):
+        # max keeps the first of equals, so ties go to the order of the listing.
+        chosen = max(candidates, key=lambda c: c.val_accuracy)
+    facts = {
+        "chosen": chosen.name,
+        "eta": chosen.eta,
+        "best_epoch": chosen.trained.epoch,
+        "candidates": {c.name: c.val_accuracy for c in candidates},
+    }
+    return Prediction(
+        logits=chosen.logits,
+        epochs=chosen.trained.n_iter,
+        history=chosen.trained.history,
+        seconds=run.seconds,
+        predictor=chosen.predictor,
+        utilization=candidates[-1].utilization
+        if config.keep_gcn
+        else chosen.utilization,
+        graph=chosen.graph,
+        graph_mode=config.graph_mode,
+        facts=facts,
+    )

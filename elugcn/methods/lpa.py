@@ -1,0 +1,38 @@
+"""Label propagation as a method: no parameters, no features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from elugcn.core.propagation import propagate_labels
+from elugcn.methods.base import BaseConfig, Prediction, Problem, Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class LPAConfig(BaseConfig):
+    """Steps and share of the neighbours in each."""
+
+    lpa_steps: int = 50
+    lpa_alpha: float = 0.9
+
+
+def fit_lpa(problem: Problem, config: LPAConfig, run: Run) -> Prediction:
+    """Label propagation with exact clamping.
+
+    A node that no label reaches gets the class frequencies of the training nodes:
+    the honest answer when nothing is known about it.
+    """
+    with run.clock("train"):
+        labels, c = problem.train_labels, problem.num_classes
+        share = propagate_labels(
+            problem.adj, labels, c, config.lpa_steps, config.lpa_alpha
+        )
+        unreached = share.sum(dim=1) == 0
+        prior = torch.bincount(labels[labels >= 0], minlength=c).float()
+        share[unreached] = prior / prior.sum()
+    # Probabilities are reported through a softmax of logits: log(0) must stay finite.
+    logits = share.clamp(min=1e-12).log()
+    facts = {"unreached": int(unreached.sum())}
+    return Prediction(logits=logits, seconds=run.seconds, facts=facts)

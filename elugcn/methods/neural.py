@@ -1,0 +1,188 @@
+"""GCN and MLP: the plain models, and how any trained network is kept and reused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.methods.base import (
+    BaseConfig,
+    Prediction,
+    Predictor,
+    Problem,
+    Run,
+    inputs,
+)
+from elugcn.methods.scaling import FeatureScaler
+from elugcn.nn import GCN, MLP
+from elugcn.training.loop import Fit, Trained, train
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig(BaseConfig):
+    """Width, regularisation and training of a network."""
+
+    hidden_channels: int = 64
+    dropout: float = 0.8
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+    decay: str = "all"  # all | first (Kipf's GCN decays its first layer only)
+    epochs: int = 500
+    patience: int = 100
+    select: str = "accuracy"  # accuracy | loss, on validation
+
+    def fit(self) -> Fit:
+        """The training loop's part of it."""
+        return Fit(
+            self.lr,
+            self.weight_decay,
+            self.decay,
+            self.epochs,
+            self.patience,
+            self.select,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLPConfig(NetworkConfig):
+    """A two-layer perceptron on the features alone."""
+
+    dropout: float = 0.6
+
+
+@dataclass(frozen=True, kw_only=True)
+class GCNConfig(NetworkConfig):
+    """Kipf and Welling's GCN with optional depth, residuals and normalisation."""
+
+    num_layers: int = 2
+    norm: str = "none"  # none | layer | batch
+    residual: bool = False
+    order: int = 0  # 0: Â in every layer; K: mean of Â⁰…Âᴷ in the first only
+    drop_node: float = 0.0
+
+
+class NetworkPredictor(Predictor):
+    """A trained GCN or MLP with the scaling of its features."""
+
+    def __init__(
+        self, model: GCN | MLP, scaler: FeatureScaler, self_loops: bool, facts: Any
+    ) -> None:
+        self.model = model
+        self.scaler = scaler
+        self.self_loops = self_loops
+        self.facts: dict[str, Any] = facts
+
+    @torch.no_grad()
+    def logits(self, data: Data) -> Tensor:
+        """Scores n×c for a graph with the same features."""
+        x, adj = inputs(data, self.scaler, self.self_loops, torch.device("cpu"))
+        model = self.model.cpu().eval()
+        return model(x, adj)[0] if isinstance(model, GCN) else model(x)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Weights and architecture."""
+        tensors, scaler = self.scaler.state()
+        tensors |= {f"model.{k}": v for k, v in self.model.state_dict().items()}
+        kind = type(self.model).__name__
+        facts = {"kind": kind, "scaler": scaler, "self_loops": self.self_loops}
+        return tensors, facts | {"architecture": self.facts}
+
+    @classmethod
+    def restore(
+        cls, tensors: dict[str, Tensor], facts: dict[str, Any]
+    ) -> NetworkPredictor:
+        """The inverse of ``state``."""
+        kinds: dict[str, type[GCN] | type[MLP]] = {"GCN": GCN, "MLP": MLP}
+        model = kinds[facts["kind"]](**facts["architecture"])
+        prefix = "model."
+        weights = {
+            k.removeprefix(prefix): v
+            for k, v in tensors.items()
+            if k.startswith(prefix)
+        }
+        model.load_state_dict(weights)
+        scaler = FeatureScaler.restore(tensors, facts["scaler"])
+        return cls(model.eval(), scaler, facts["self_loops"], facts["architecture"])
+
+
+def build(
+    problem: Problem, config: NetworkConfig, device: torch.device
+) -> tuple[GCN | MLP, dict[str, Any]]:
+    """The network a configuration describes, and the arguments that rebuild it."""
+    facts: dict[str, Any] = {
+        "in_channels": problem.in_channels,
+        "hidden_channels": config.hidden_channels,
+        "out_channels": problem.num_classes,
+        "dropout": config.dropout,
+    }
+    model: GCN | MLP
+    if isinstance(config, GCNConfig):
+        facts |= {
+            "num_layers": config.num_layers,
+            "norm": config.norm,
+            "residual": config.residual,
+            "order": config.order,
+            "drop_node": config.drop_node,
+        }
+        model = GCN(**facts)
+    else:
+        model = MLP(**facts)
+    return model.to(device), facts
+
+
+def fit_network(
+    problem: Problem, config: NetworkConfig, run: Run, stage: str
+) -> tuple[Trained, NetworkPredictor]:
+    """Train a GCN or an MLP with cross-entropy on the training nodes."""
+    model, facts = build(problem, config, run.device)
+    nodes = problem.train_index
+    target = problem.y[nodes]
+
+    def forward() -> Tensor:
+        if isinstance(model, GCN):
+            return model(problem.x, problem.adj)[0]
+        out: Tensor = model(problem.x)
+        return out
+
+    trained = train(
+        model,
+        lambda epoch: F.cross_entropy(forward()[nodes], target),
+        forward,
+        problem.y,
+        problem.val_mask,
+        config.fit(),
+        progress=run.progress,
+        stage=stage,
+    )
+    return trained, NetworkPredictor(model, problem.scaler, config.self_loops, facts)
+
+
+def _fit_plain(
+    problem: Problem, config: NetworkConfig, run: Run, stage: str
+) -> Prediction:
+    run.reseed()
+    with run.clock("train"):
+        trained, predictor = fit_network(problem, config, run, stage)
+    return Prediction(
+        logits=trained.logits,
+        epochs=trained.n_iter,
+        history=trained.history,
+        seconds=run.seconds,
+        predictor=predictor,
+        facts={"best_epoch": trained.epoch},
+    )
+
+
+def fit_gcn(problem: Problem, config: GCNConfig, run: Run) -> Prediction:
+    """Train a plain GCN."""
+    return _fit_plain(problem, config, run, "GCN")
+
+
+def fit_mlp(problem: Problem, config: MLPConfig, run: Run) -> Prediction:
+    """Train an MLP on the features; the graph is not used."""
+    return _fit_plain(problem, config, run, "MLP")

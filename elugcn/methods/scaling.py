@@ -1,0 +1,95 @@
+"""Feature scaling, fitted once and applied alike to every later graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elugcn.core.elu_graph import check_choice
+
+KINDS = ("auto", "row", "standard", "none")
+
+
+@dataclass(frozen=True)
+class FeatureScaler:
+    """How X is scaled before any method sees it.
+
+    ``row``: rows divided by their absolute sum (bags of words). ``standard``: columns
+    to mean 0 and variance 1 (numeric columns of different units). ``none``: as given.
+    ``auto`` takes ``row`` for sparse non-negative features, ``none`` where all values
+    lie in [0, 1] already, ``standard`` otherwise.
+    """
+
+    kind: str
+    mean: Tensor | None = None
+    std: Tensor | None = None
+
+    @classmethod
+    def fit(cls, x: Tensor, kind: str = "auto") -> FeatureScaler:
+        """Choose and measure the scaling on the features of the training graph."""
+        check_choice("feature_norm", kind, KINDS)
+        if kind == "auto":
+            kind = _choose(x)
+        if kind != "standard":
+            return cls(kind)
+        dense = x if x.layout == torch.strided else x.to_dense()
+        std, mean = torch.std_mean(dense.double(), dim=0, correction=0)
+        std = torch.where(std > 1e-12, std, torch.ones_like(std))
+        return cls(kind, mean.float(), std.float())
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The scaled features, in the layout they came in (standard: dense)."""
+        if self.kind == "row":
+            return _row_normalize(x)
+        if self.kind == "standard":
+            assert self.mean is not None
+            assert self.std is not None
+            dense = x if x.layout == torch.strided else x.to_dense()
+            return (dense - self.mean) / self.std
+        return x
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and facts to rebuild it."""
+        if self.mean is None or self.std is None:
+            return {}, {"kind": self.kind}
+        tensors = {"scaler.mean": self.mean, "scaler.std": self.std}
+        return tensors, {"kind": self.kind}
+
+    @classmethod
+    def restore(
+        cls, tensors: dict[str, Tensor], facts: dict[str, Any]
+    ) -> FeatureScaler:
+        """The inverse of ``state``."""
+        return cls(facts["kind"], tensors.get("scaler.mean"), tensors.get("scaler.std"))
+
+
+def _values(x: Tensor) -> Tensor:
+    return x if x.layout == torch.strided else x.values()
+
+
+def _choose(x: Tensor) -> str:
+    values = _values(x)
+    if values.numel() == 0:
+        return "none"
+    stored = int(torch.count_nonzero(values))
+    density = stored / max(1, x.size(0) * x.size(1))
+    if float(values.min()) >= 0.0 and density < 0.25:
+        return "row"
+    inside = float(values.min()) >= 0.0 and float(values.max()) <= 1.0
+    return "none" if inside else "standard"
+
+
+def _row_normalize(x: Tensor) -> Tensor:
+    if x.layout == torch.strided:
+        total = x.abs().sum(dim=1, keepdim=True)
+        return x / torch.where(total > 0, total, torch.ones_like(total))
+    counts = x.crow_indices().diff()
+    row = torch.repeat_interleave(torch.arange(x.size(0)), counts)
+    total = torch.zeros(x.size(0)).index_add_(0, row, x.values().abs())
+    total = torch.where(total > 0, total, torch.ones_like(total))
+    return torch.sparse_csr_tensor(
+        x.crow_indices(), x.col_indices(), x.values() / total[row], size=x.shape
+    )

@@ -1,0 +1,17 @@
+"""The first product of every model: dropout and a weight on sparse or dense features."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from elugcn.core.sparse import CSR
+
+Features = CSR | Tensor
+
+
+def drop_matmul(x: Features, weight: Tensor, p: float, training: bool) -> Tensor:
+    """dropout(X) W. On sparse X only stored entries are dropped (zeros stay zero)."""
+    if isinstance(x, CSR):
+        return x.dropout(p, training) @ weight
+    return F.dropout(x, p, training) @ weight

@@ -1,0 +1,82 @@
+"""The terms of the objective: eq. 12, and targets from ELU nodes.
+
+L = CE(Ŷ, Y) + λ · (contrast + entropy)
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def contrastive_loss(
+    p_original: Tensor,
+    p_elu: Tensor,
+    elu: Tensor,
+    nelu: Tensor,
+    tau: float,
+    kind: str = "similarity",
+) -> Tensor:
+    """−log(Pos / (Pos + Neg)), the first term of eq. 12, O(n·c).
+
+    Pos is the mean over ELU nodes of exp(d/τ) between a node's two projections, Neg
+    the same over NELU nodes. The text calls d a distance, yet wants ELU nodes close
+    and NELU nodes apart: as printed, the sign does that only for a **similarity**.
+
+    Args:
+        p_original: Projections of the original view, rows of length 1, n×c.
+        p_elu: Projections of the ELU view, n×c.
+        elu: Mask or indices of the ELU nodes.
+        nelu: Mask or indices of the NELU nodes.
+        tau: Temperature τ > 0.
+        kind: ``"similarity"`` (cosine), or ``"distance"``: the public code, squared
+            distance averaged before the exponential, which pushes the other way.
+
+    Returns:
+        A scalar; zero if one of the sets is empty (there is nothing to contrast).
+    """
+    a, b = _rows(p_original, p_elu, elu, kind), _rows(p_original, p_elu, nelu, kind)
+    if a.numel() == 0 or b.numel() == 0:
+        return p_original.sum() * 0.0
+    if kind == "distance":
+        log_pos, log_neg = a.mean() / tau, b.mean() / tau
+    else:
+        # log of a mean of exponentials, safe for small τ
+        log_pos = torch.logsumexp(a / tau, dim=0) - math.log(a.numel())
+        log_neg = torch.logsumexp(b / tau, dim=0) - math.log(b.numel())
+    return F.softplus(log_neg - log_pos)
+
+
+def _rows(p: Tensor, q: Tensor, nodes: Tensor, kind: str) -> Tensor:
+    p, q = p[nodes], q[nodes]
+    if kind == "distance":
+        return (p - q).pow(2).sum(dim=1)
+    return (p * q).sum(dim=1)
+
+
+def entropy_loss(logits: Tensor) -> Tensor:
+    """−(1/n) Σ ŷ log ŷ, the second term of eq. 12, O(n·c)."""
+    log_p = F.log_softmax(logits, dim=1)
+    return -(log_p.exp() * log_p).sum(dim=1).mean()
+
+
+def weighted_cross_entropy(logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    """Σ w_i CE_i for weights that already sum to what the term should weigh."""
+    return (F.cross_entropy(logits, target, reduction="none") * weight).sum()
+
+
+def consistency_loss(outputs: list[Tensor], temperature: float) -> Tensor:
+    """Distance of each draw's probabilities to their sharpened mean, O(draws·n·c).
+
+    (1/M) Σ_m mean_i ‖p̄'_i − p_i⁽ᵐ⁾‖², where p̄' ∝ p̄^(1/T) and no gradient flows into
+    it (GRAND, Feng et al., NeurIPS 2020, eq. 5 and 6).
+    """
+    probabilities = [F.softmax(z, dim=1) for z in outputs]
+    with torch.no_grad():
+        mean = sum(probabilities[1:], probabilities[0]) / len(probabilities)
+        target = F.normalize(mean.pow(1.0 / temperature), p=1, dim=1)
+    losses = [(p - target).pow(2).sum(dim=1).mean() for p in probabilities]
+    return sum(losses[1:], losses[0]) / len(losses)
