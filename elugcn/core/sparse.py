@@ -61,7 +61,7 @@ class CSR:
             (csr.values().numpy(force=True),
              csr.col_indices().numpy(force=True),
              csr.crow_indices().numpy(force=True)),
-            shape=tuple(csr.shape),
+            shape=(csr.size(0), csr.size(1)),
         )  # fmt: skip
         return cls.from_scipy(matrix)
 
@@ -233,30 +233,30 @@ def normalized_adjacency(
         else edge_weight.numpy(force=True).astype(np.float64)
     )
     src, dst = edge_index.numpy(force=True)
-    a = sp.csr_matrix((weight, (dst, src)), shape=(num_nodes, num_nodes))
+    a = sp.csr_array((weight, (dst, src)), shape=(num_nodes, num_nodes))
     if self_loops:
-        a = a + sp.identity(num_nodes, format="csr")
-    degree = np.asarray(a.sum(axis=1)).ravel()
+        a = sp.csr_array(a + sp.eye_array(num_nodes, format="csr"))
     symmetric = norm == "sym" and _is_symmetric(a)
-    exponent = -0.5 if norm == "sym" else -1.0
-    scale = np.zeros_like(degree)
-    np.power(degree, exponent, out=scale, where=degree > 0)
-    a = sp.diags(scale) @ a
-    if norm == "sym":
-        # For a directed graph the source side has its own degree (PyG uses the
-        # target's for both, which leaves rows of nodes without in-edges at zero).
-        if symmetric:
-            out_scale = scale
-        else:
-            out_degree = np.bincount(src, weights=weight, minlength=num_nodes)
-            out_degree = out_degree + float(self_loops)
-            out_scale = np.zeros_like(out_degree)
-            np.power(out_degree, exponent, out=out_scale, where=out_degree > 0)
-        a = a @ sp.diags(out_scale)
+    into = np.asarray(a.sum(axis=1), dtype=np.float64)
+    if norm == "row":
+        left, right = _power(into, -1.0), np.ones(num_nodes)
+    else:
+        # In a directed graph the source side has its own degree. (PyG uses the
+        # target's for both, which silences nodes without in-edges.)
+        out_of = into if symmetric else np.asarray(a.sum(axis=0), dtype=np.float64)
+        left, right = _power(into, -0.5), _power(out_of, -0.5)
+    a.data *= left[np.repeat(np.arange(num_nodes), np.diff(a.indptr))]
+    a.data *= right[a.indices]
     return CSR.from_scipy(a, symmetric=symmetric)
 
 
-def _is_symmetric(a: sp.csr_matrix) -> bool:
+def _power(degree: np.ndarray[Any, Any], exponent: float) -> np.ndarray[Any, Any]:
+    """Degrees to a negative power, zero where the degree is."""
+    out = np.zeros_like(degree)
+    return np.power(degree, exponent, out=out, where=degree > 0)
+
+
+def _is_symmetric(a: Any) -> bool:
     difference = (a - a.T).tocsr()
     return difference.nnz == 0 or float(abs(difference.data).max()) < 1e-12
 

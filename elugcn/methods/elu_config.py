@@ -91,7 +91,7 @@ class ELUGCNConfig(GCNConfig):
         if not self.variants:
             return [("two-view", self)]
         plain = replace(self, variants=())
-        members = []
+        members: list[tuple[str, ELUGCNConfig]] = []
         for variant in self.variants:
             options = dict(variant)
             name = str(options.pop("name", f"variant {len(members) + 1}"))

@@ -1,4 +1,4 @@
-"""ELU-GCN: find the nodes the labels do not help, learn a graph that does, train on both.
+"""ELU-GCN: find the nodes labels do not help, learn a graph that does, train on both.
 
 Stage 0  a GCN and label propagation; where they agree the labels are used (ELU nodes)
 Stage 1  H from a pre-trained model, labels expanded by ELU nodes, S* in closed form
@@ -231,6 +231,8 @@ def _as_prediction(
     if bool(problem.val_mask.any()):
         # max keeps the first of equals, so ties go to the order of the listing.
         chosen = max(candidates, key=lambda c: c.val_accuracy)
+    # Definition 1 is about the plain GCN wherever that is kept.
+    judged = candidates[-1] if config.keep_gcn else chosen
     facts = {
         "chosen": chosen.name,
         "eta": chosen.eta,

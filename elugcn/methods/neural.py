@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from elugcn.core.sparse import CSR
 from elugcn.methods.base import (
     BaseConfig,
     Prediction,
@@ -81,8 +82,7 @@ class NetworkPredictor(Predictor):
     def logits(self, data: Data) -> Tensor:
         """Scores n×c for a graph with the same features."""
         x, adj = inputs(data, self.scaler, self.self_loops, torch.device("cpu"))
-        model = self.model.cpu().eval()
-        return model(x, adj)[0] if isinstance(model, GCN) else model(x)
+        return network_logits(self.model.cpu().eval(), x, adj)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Weights and architecture."""
@@ -108,6 +108,12 @@ class NetworkPredictor(Predictor):
         model.load_state_dict(weights)
         scaler = FeatureScaler.restore(tensors, facts["scaler"])
         return cls(model.eval(), scaler, facts["self_loops"], facts["architecture"])
+
+
+def network_logits(model: GCN | MLP, x: CSR | Tensor, adj: CSR) -> Tensor:
+    """Scores n×c of the original view of a GCN, or of an MLP."""
+    out: Tensor = model(x, adj)[0] if isinstance(model, GCN) else model(x)
+    return out
 
 
 def build(
@@ -144,10 +150,7 @@ def fit_network(
     target = problem.y[nodes]
 
     def forward() -> Tensor:
-        if isinstance(model, GCN):
-            return model(problem.x, problem.adj)[0]
-        out: Tensor = model(problem.x)
-        return out
+        return network_logits(model, problem.x, problem.adj)
 
     trained = train(
         model,

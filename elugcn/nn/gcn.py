@@ -10,6 +10,7 @@ once for all views, and the later layers of all views share one sparse product.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -63,9 +64,7 @@ class GCN(nn.Module):
         self.order = order
         self.drop_node = drop_node
         widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.weights = nn.ParameterList(
-            torch.empty(a, b) for a, b in zip(widths, widths[1:], strict=False)
-        )
+        self.weights = nn.ParameterList(torch.empty(a, b) for a, b in pairwise(widths))
         self.biases = nn.ParameterList(torch.zeros(b) for b in widths[1:])
         kinds = {"none": nn.Identity, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
         self.norms = nn.ModuleList(kinds[norm](b) for b in widths[1:-1])

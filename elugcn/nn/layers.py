@@ -1,4 +1,4 @@
-"""The first product of every model: dropout and a weight on sparse or dense features."""
+"""The first product of every model: dropout(X) W for sparse or dense X."""
 
 from __future__ import annotations
 
