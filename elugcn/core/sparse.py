@@ -253,7 +253,8 @@ def normalized_adjacency(
 def _power(degree: np.ndarray[Any, Any], exponent: float) -> np.ndarray[Any, Any]:
     """Degrees to a negative power, zero where the degree is."""
     out = np.zeros_like(degree)
-    return np.power(degree, exponent, out=out, where=degree > 0)
+    np.power(degree, exponent, out=out, where=degree > 0)
+    return out
 
 
 def _is_symmetric(a: Any) -> bool:

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import torch
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from torch_geometric.data import Data
 
+from elugcn.data.edges import clean_edges
+from elugcn.data.files import reading
+from elugcn.data.graph import make_data
 from elugcn.data.splits import per_class_split
-from elugcn.errors import InputError
 
 N_TRAIN, N_VAL = 20, 30  # per class
 
@@ -41,34 +42,26 @@ def load_amazon(name: str, split: int, find: Callable[[str], Path]) -> Data:
         InputError: the file is missing or damaged.
     """
     path = find(amazon_files(name)[0])
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            adjacency = _matrix(archive, "adj")
-            features = _matrix(archive, "attr")
-            labels = archive["labels"].astype(np.int64)
-            class_names = [str(label) for label in archive["class_names"]]
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: expected adj_*, attr_*, labels ({error})") from error
+    with (
+        reading(path, "expected adj_*, attr_*, labels"),
+        np.load(path, allow_pickle=False) as archive,
+    ):
+        adjacency = _matrix(archive, "adj")
+        features = _matrix(archive, "attr")
+        labels = archive["labels"].astype(np.int64)
+        class_names = [str(label) for label in archive["class_names"]]
 
-    adjacency = (adjacency + adjacency.T).tocsr()
     _, component = connected_components(adjacency, directed=False)
     keep = np.flatnonzero(component == np.bincount(component).argmax())
-    adjacency = adjacency[keep][:, keep].tocsr()
-    adjacency.setdiag(0)
-    adjacency.eliminate_zeros()
-    adjacency.sort_indices()
-    row, col = adjacency.nonzero()
-    edge_index = torch.from_numpy(np.stack([row, col]).astype(np.int64))
+    row, col = adjacency[keep][:, keep].nonzero()
+    edge_index, _, _ = clean_edges(row, col, None, keep.size, directed=False)
 
     y = labels[keep]
-    train, val, test = per_class_split(y, N_TRAIN, N_VAL, split, class_names)
-    return Data(
-        x=torch.from_numpy(features[keep].toarray().astype(np.float32)),
-        edge_index=edge_index,
-        y=torch.from_numpy(y),
-        train_mask=torch.from_numpy(train),
-        val_mask=torch.from_numpy(val),
-        test_mask=torch.from_numpy(test),
+    return make_data(
+        features[keep].toarray().astype(np.float32),
+        edge_index,
+        y,
+        masks=per_class_split(y, N_TRAIN, N_VAL, split, class_names),
         class_names=class_names,
         directed=False,
     )

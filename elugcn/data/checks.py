@@ -12,13 +12,11 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Data
 
-from elugcn.data.convert import (
-    as_features,
-    clean_edges,
-    count_isolated,
-    made_features,
-)
+from elugcn.data.edges import clean_edges, layout_notes
+from elugcn.data.features import as_features, made_features
+from elugcn.data.graph import make_data
 from elugcn.data.holdout import SPLITS, resolve_splits
+from elugcn.data.labels import check_class_names, check_labels
 from elugcn.errors import InputError
 
 # Kept on the checked graph as they are: they describe it and hold no tensor that
@@ -86,7 +84,7 @@ def check_data(
         x = made_features(str(features), edge_index, n)
         place = " and took the place of data.x" if data.x is not None else ""
         notes.append(f"features were made: {features}{place}")
-    y = _labels(data.y, n, notes, require_labels)
+    y = check_labels(data.y, n, notes, required=require_labels)
     splits = resolve_splits(
         {name: data.get(name, None) for name in SPLITS},
         y,
@@ -98,17 +96,14 @@ def check_data(
     notes += splits.notes
     alerts += splits.alerts
 
-    checked = Data(x=x, edge_index=edge_index, y=y)
-    if edge_weight is not None:
-        checked.edge_weight = edge_weight
-    checked.train_mask, checked.val_mask = splits.train, splits.val
-    checked.test_mask = splits.test
+    masks = (splits.train, splits.val, splits.test)
+    checked = make_data(x, edge_index, y, edge_weight=edge_weight, masks=masks)
     for key in METADATA:
         if key in data:
             checked[key] = data[key]
     if "name" not in data:
         checked.name = "graph"
-    checked.class_names = _class_names(data, y, notes)
+    checked.class_names = check_class_names(data, y, notes)
     checked.directed = directed
     if require_labels:
         notes += _unreached(edge_index, splits.train)
@@ -192,14 +187,11 @@ def _edges(
         source, target, weight, n, directed=directed
     )
     notes += report.dropped() + report.mirrored()
-    if directed:
-        notes.append(f"edges keep their direction: {clean.shape[1]:,} edges")
+    notes += layout_notes(clean, n, directed=directed)
     if not clean.shape[1]:
         alerts.append(
             "the graph has no edges: only the features can tell the nodes apart"
         )
-    elif isolated := count_isolated(clean, n):
-        notes.append(f"{isolated:,} isolated nodes")
     return clean, edge_weight
 
 
@@ -227,80 +219,6 @@ def _weights(data: Data, size: int, source: Any, target: Any) -> Any:
             f"node {target[at]}: expected finite weights >= 0"
         )
     return values
-
-
-def _labels(y: Any, n: int, notes: list[str], required: bool) -> Tensor:
-    """Labels as int64 [n], -1 where unknown."""
-    wanted = f"expected one class number per node, int64 [{n}], -1 where unknown"
-    if y is None and not required:
-        return torch.full((n,), -1)
-    if y is None:
-        raise InputError(f"data.y is missing: {wanted}")
-    try:
-        y = torch.as_tensor(y).detach().cpu()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"data.y is not numeric: {wanted}") from error
-    return _class_numbers(y, n, notes, required, wanted)
-
-
-def _class_numbers(
-    y: Tensor, n: int, notes: list[str], required: bool, wanted: str
-) -> Tensor:
-    if y.dim() == 2 and y.shape[1] == 1 and y.shape[0] == n:
-        y = y[:, 0]
-        notes.append("y was squeezed from shape [n, 1]")
-    if y.dim() == 2 and y.shape[0] == n:
-        raise InputError(
-            f"data.y has shape {list(y.shape)}: {wanted}; for one-hot rows use "
-            "data.y.argmax(1)"
-        )
-    if y.shape != (n,):
-        raise InputError(f"data.y has shape {list(y.shape)}: {wanted}")
-    if y.is_complex():
-        raise InputError(f"data.y has dtype {y.dtype}: {wanted}")
-    if y.is_floating_point():
-        y = torch.where(torch.isnan(y), torch.full_like(y, -1), y)
-        wrong = (~torch.isfinite(y) | (y != y.floor())).nonzero()
-        if len(wrong):
-            at = int(wrong[0])
-            raise InputError(f"data.y is {float(y[at])} at node {at}: {wanted}")
-    y = y.long()
-    wrong = (y < -1).nonzero()
-    if len(wrong):
-        at = int(wrong[0])
-        raise InputError(f"data.y is {int(y[at])} at node {at}: {wanted}")
-    if not required:
-        return y
-    present = torch.unique(y[y >= 0])
-    if not len(present):
-        raise InputError("data.y holds no label at all: every entry is -1")
-    if len(present) == 1:
-        raise InputError(
-            f"data.y holds only one class, {int(present[0])}: expected at least two"
-        )
-    if int(present[-1]) >= max(n, 2):
-        raise InputError(
-            f"data.y holds class {int(present[-1])} but the graph has {n:,} nodes: "
-            "renumber the classes 0..c-1, e.g. y.unique(return_inverse=True)"
-        )
-    return y
-
-
-def _class_names(data: Data, y: Tensor, notes: list[str]) -> list[str]:
-    count = max(int(y.max()) + 1, 0)
-    names = data.class_names if "class_names" in data else None
-    if names is None or not len(names):
-        names = [str(label) for label in range(count)]
-    if len(names) < count:
-        raise InputError(
-            f"data.class_names has {len(names)} names but data.y goes up to class "
-            f"{count - 1}: expected a name for each class"
-        )
-    present = set(torch.unique(y[y >= 0]).tolist())
-    empty = [str(label) for label in range(len(names)) if label not in present]
-    if empty and present:
-        notes.append(f"classes without any label: {', '.join(empty)}")
-    return [str(name) for name in names]
 
 
 def _unreached(edge_index: Tensor, train: Tensor) -> Iterable[str]:

@@ -9,13 +9,13 @@
 """
 
 import numpy as np
-import torch
 from sklearn.datasets import load_digits as sklearn_digits
 from sklearn.neighbors import kneighbors_graph
 from torch_geometric.data import Data
 from torch_geometric.datasets import KarateClub
-from torch_geometric.utils import coalesce, to_undirected
 
+from elugcn.data.edges import clean_edges
+from elugcn.data.graph import make_data
 from elugcn.data.splits import per_class_split, validation_split
 
 N_NEIGHBOURS = 10
@@ -34,16 +34,13 @@ def load_digits(split: int) -> Data:
     # The raw pixels are small integers: their distances are exact in float64, so the
     # neighbours do not depend on rounding.
     graph = kneighbors_graph(bunch.data, N_NEIGHBOURS, include_self=False).tocoo()
-    edges = torch.from_numpy(np.stack([graph.row, graph.col]).astype(np.int64))
+    edge_index, _, _ = clean_edges(graph.row, graph.col, None, y.size, directed=False)
     class_names = [str(name) for name in bunch.target_names]
-    train, val, test = per_class_split(y, 5, 3, split, class_names)
-    return Data(
-        x=torch.from_numpy(x),
-        edge_index=coalesce(to_undirected(edges, num_nodes=y.size), num_nodes=y.size),
-        y=torch.from_numpy(y),
-        train_mask=torch.from_numpy(train),
-        val_mask=torch.from_numpy(val),
-        test_mask=torch.from_numpy(test),
+    return make_data(
+        x,
+        edge_index,
+        y,
+        masks=per_class_split(y, 5, 3, split, class_names),
         class_names=class_names,
         directed=False,
     )
@@ -58,15 +55,14 @@ def load_karate(split: int) -> Data:
     club = KarateClub()[0]
     y = club.y.numpy().astype(np.int64)
     class_names = [str(label) for label in range(int(y.max()) + 1)]
+    source, target = club.edge_index.numpy()
+    edge_index, _, _ = clean_edges(source, target, None, y.size, directed=False)
     masks = validation_split(y, club.train_mask.numpy(), 1, split, class_names)
-    train, val, test = (torch.from_numpy(mask.copy()) for mask in masks)
-    return Data(
-        x=club.x.clone(),
-        edge_index=coalesce(club.edge_index.clone(), num_nodes=y.size),
-        y=torch.from_numpy(y.copy()),
-        train_mask=train,
-        val_mask=val,
-        test_mask=test,
+    return make_data(
+        club.x.clone(),
+        edge_index,
+        y,
+        masks=(mask.copy() for mask in masks),
         class_names=class_names,
         directed=False,
     )

@@ -19,12 +19,14 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy.io import loadmat
 from scipy.sparse import coo_matrix
 from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
+from elugcn.data.edges import clean_edges
+from elugcn.data.features import set_ones
+from elugcn.data.files import reading
+from elugcn.data.graph import make_data
 from elugcn.data.splits import random_split
 from elugcn.errors import InputError
 
@@ -56,20 +58,13 @@ def load_facebook(name: str, split: int, find: Callable[[str], Path]) -> Data:
     """
     path = find(facebook_files(name)[0])
     rows, cols, info = _read(path)
-    n = info.shape[0]
-    flags = np.unique(info[info[:, 0] > 0, 0])
-    y = np.where(info[:, 0] > 0, np.searchsorted(flags, info[:, 0]), -1)
-    y = y.astype(np.int64)
-    edge_index, _ = remove_self_loops(torch.from_numpy(np.stack([rows, cols])))
-    edge_index = coalesce(to_undirected(edge_index, num_nodes=n), num_nodes=n)
-    train, val, test = random_split(y, 0.6, 0.2, split)
-    return Data(
-        x=torch.from_numpy(_one_hot(info[:, 1:])),
-        edge_index=edge_index,
-        y=torch.from_numpy(y),
-        train_mask=torch.from_numpy(train),
-        val_mask=torch.from_numpy(val),
-        test_mask=torch.from_numpy(test),
+    y, flags = _codes(info[:, 0])
+    edge_index, _, _ = clean_edges(rows, cols, None, len(y), directed=False)
+    return make_data(
+        _one_hot(info[:, 1:]),
+        edge_index,
+        y,
+        masks=random_split(y, 0.6, 0.2, split),
         class_names=[str(flag) for flag in flags],
         directed=False,
     )
@@ -79,13 +74,10 @@ def _read(
     path: Path,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Row and column of every entry of A, and `local_info`."""
-    try:
+    with reading(path, "not a Facebook100 .mat file"):
         content = loadmat(str(path), variable_names=["A", "local_info"])
         adjacency = coo_matrix(content["A"])
         info = np.asarray(content["local_info"]).astype(np.int64)
-    except Exception as error:  # scipy's reader fails in many ways on a damaged file
-        reason = " ".join(str(error).split())
-        raise InputError(f"{path}: not a Facebook100 .mat file ({reason})") from error
     n = info.shape[0]
     if info.shape != (n, _N_COLUMNS) or adjacency.shape != (n, n):
         raise InputError(
@@ -95,13 +87,21 @@ def _read(
     return rows.astype(np.int64), cols.astype(np.int64), info
 
 
+def _codes(
+    column: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rank of each value among those that occur, -1 for 0 = missing; those values."""
+    values = np.unique(column[column > 0])
+    codes = np.where(column > 0, np.searchsorted(values, column), -1)
+    return codes.astype(np.int64), values
+
+
 def _one_hot(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     """One column per value that occurs, feature after feature; 0 = missing has none."""
-    blocks = [np.unique(column[column > 0]) for column in columns.T]
-    x = np.zeros((columns.shape[0], sum(block.size for block in blocks)), np.float32)
+    coded = [_codes(column) for column in columns.T]
+    x = np.zeros((len(columns), sum(values.size for _, values in coded)), np.float32)
     start = 0
-    for column, block in zip(columns.T, blocks, strict=True):
-        known = np.flatnonzero(column > 0)
-        x[known, start + np.searchsorted(block, column[known])] = 1
-        start += block.size
+    for codes, values in coded:
+        set_ones(x, start, codes)
+        start += values.size
     return x

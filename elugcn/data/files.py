@@ -12,6 +12,7 @@ import http.client
 import os
 import tempfile
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -110,10 +111,33 @@ def find_file(
     return target
 
 
+@contextlib.contextmanager
+def reading(path: Path, expected: str) -> Iterator[None]:
+    """Turn whatever goes wrong in the block into an InputError that names the file.
+
+    A checksum does not make reading safe: it is taken once per process, and the file
+    may change afterwards.
+
+    Args:
+        path: the file that is read in the block.
+        expected: what it should be; the reason follows in brackets.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # zipfile, pickle, scipy, ... each raise their own
+        raise InputError(f"{path}: {expected} ({_reason(error)})") from error
+
+
 def url_of(relative: str) -> str:
     """Where a file is published."""
     folder, name = relative.rsplit("/", 1)
     return f"{URL_BASES[folder]}/{name}"
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _missing(relative: str, problem: str) -> InputError:
@@ -165,9 +189,8 @@ def _download(relative: str, target: Path) -> None:
         temporary.chmod(0o644)
         os.replace(temporary, target)
     except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
-        reason = " ".join(str(error).split()) or type(error).__name__
         raise _missing(
-            relative, f"is missing and could not be downloaded ({reason})"
+            relative, f"is missing and could not be downloaded ({_reason(error)})"
         ) from error
     except ValueError as error:
         raise _missing(

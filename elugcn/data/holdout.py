@@ -1,6 +1,6 @@
 """Which labelled nodes train, validate and test: splits made and splits checked."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,15 @@ def stratified_holdout(
     return train_mask, val_mask, test_mask
 
 
+def split_note(masks: Iterable[Tensor], seed: int) -> str:
+    """The end of a sentence on a split that was made."""
+    train, val, test = (int(mask.sum()) for mask in masks)
+    return (
+        f"a stratified split was made with seed {seed} "
+        f"({train:,} train, {val:,} validation, {test:,} test)"
+    )
+
+
 def _holdout_sizes(
     size: int, val_fraction: float, test_fraction: float
 ) -> tuple[int, int]:
@@ -171,11 +180,8 @@ def resolve_splits(
         train, val, test = stratified_holdout(
             y, labelled, val_fraction, test_fraction, seed
         )
-        notes.append(
-            f"no masks were given: a stratified split was made with seed {seed} "
-            f"({int(train.sum()):,} train, {int(val.sum()):,} validation, "
-            f"{int(test.sum()):,} test)"
-        )
+        made = split_note((train, val, test), seed)
+        notes.append(f"no masks were given: {made}")
     else:
         if "train_mask" not in masks:
             train = labelled & ~val & ~test

@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
+from elugcn.data.edges import clean_edges
+from elugcn.data.files import reading
+from elugcn.data.graph import make_data
+from elugcn.data.splits import Split, as_mask
 from elugcn.data.unpickle import load_pickle
-from elugcn.errors import InputError
 
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 
@@ -67,15 +69,11 @@ def load_planetoid(name: str, find: Callable[[str], Path]) -> Data:
     raw: dict[str, Any] = {
         part: load_pickle(path) for part, path in paths.items() if part != "test.index"
     }
-    try:
+    with reading(paths["test.index"], "expected one number a line"):
         test_index = np.loadtxt(paths["test.index"], dtype=np.int64)
-    except ValueError as error:
-        raise InputError(
-            f"{paths['test.index']}: expected one number a line"
-        ) from error
+        n = int(test_index.max()) + 1
 
     first = raw["allx"].shape[0]
-    n = int(test_index.max()) + 1
     # Row i of tx belongs to node test_index[i]; nodes in the gaps stay all zero.
     x = np.zeros((n, raw["allx"].shape[1]), dtype=np.float32)
     x[:first] = raw["allx"].toarray()
@@ -85,17 +83,16 @@ def load_planetoid(name: str, find: Callable[[str], Path]) -> Data:
     one_hot[test_index] = raw["ty"]
 
     n_train = raw["y"].shape[0]
-    masks = torch.zeros(3, n, dtype=torch.bool)
-    masks[0, :n_train] = True
-    masks[1, n_train : n_train + _N_VAL] = True
-    masks[2, torch.from_numpy(test_index)] = True
-    return Data(
-        x=torch.from_numpy(x),
-        edge_index=_edges(raw["graph"], n),
-        y=torch.from_numpy(one_hot.argmax(axis=1)),
-        train_mask=masks[0].clone(),
-        val_mask=masks[1].clone(),
-        test_mask=masks[2].clone(),
+    split = Split(
+        train=as_mask(np.arange(n_train), n),
+        val=as_mask(np.arange(n_train, n_train + _N_VAL), n),
+        test=as_mask(test_index, n),
+    )
+    return make_data(
+        x,
+        _edges(raw["graph"], n),
+        one_hot.argmax(axis=1),
+        masks=split,
         label_known=torch.from_numpy(one_hot.any(axis=1)),
         class_names=list(CLASS_NAMES[name]),
         directed=False,
@@ -106,6 +103,4 @@ def _edges(graph: dict[int, list[int]], n: int) -> torch.Tensor:
     degree = np.fromiter((len(near) for near in graph.values()), np.int64, len(graph))
     row = np.repeat(np.fromiter(graph.keys(), np.int64, len(graph)), degree)
     col = np.fromiter((v for near in graph.values() for v in near), np.int64, row.size)
-    edges, _ = remove_self_loops(torch.from_numpy(np.stack([row, col])))
-    undirected: torch.Tensor = coalesce(to_undirected(edges, num_nodes=n), num_nodes=n)
-    return undirected
+    return clean_edges(row, col, None, n, directed=False)[0]

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch_geometric.data import Data
 
+from elugcn.data.edges import edge_tensor, sorted_distinct
+from elugcn.data.graph import make_data
 from elugcn.data.splits import generator, per_class_split
 from elugcn.errors import InputError
 
@@ -111,7 +112,6 @@ def load_sbm(split: int, **options: Any) -> Data:
     low, high = np.divmod(np.concatenate([inside, outside]), o.n)
     low, high = order[low], order[high]
     keys = np.sort(np.concatenate([low * o.n + high, high * o.n + low]))
-    edge_index = torch.from_numpy(np.stack(np.divmod(keys, o.n)))
 
     means = rng.standard_normal((o.n_classes, o.n_features), dtype=np.float32)
     x = rng.standard_normal((o.n, o.n_features), dtype=np.float32)
@@ -121,14 +121,11 @@ def load_sbm(split: int, **options: Any) -> Data:
     class_names = [str(label) for label in range(o.n_classes)]
     size = o.n // o.n_classes
     n_labels = min(max(1, round(o.label_rate * o.n / o.n_classes)), (size - 1) // 2)
-    train, val, test = per_class_split(y, n_labels, n_labels, split, class_names)
-    return Data(
-        x=torch.from_numpy(x),
-        edge_index=edge_index,
-        y=torch.from_numpy(y),
-        train_mask=torch.from_numpy(train),
-        val_mask=torch.from_numpy(val),
-        test_mask=torch.from_numpy(test),
+    return make_data(
+        x,
+        edge_tensor(keys, o.n),
+        y,
+        masks=per_class_split(y, n_labels, n_labels, split, class_names),
         class_names=class_names,
         directed=False,
     )
@@ -149,9 +146,7 @@ def _distinct_pairs(
     while keys.size < count:
         a, b = draw(count - keys.size, o, rng)
         new = np.minimum(a, b) * o.n + np.maximum(a, b)
-        # Sorting is several times quicker than np.unique, which hashes.
-        keys = np.sort(np.concatenate([keys, new]))
-        keys = keys[np.diff(keys, prepend=-1) > 0]
+        keys = sorted_distinct(np.concatenate([keys, new]))
     return keys
 
 

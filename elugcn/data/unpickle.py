@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from elugcn.data.files import reading
 from elugcn.errors import InputError
 
 
@@ -67,18 +68,16 @@ def load_pickle(path: Path) -> Any:
     Raises:
         InputError: the file asks for a name that is not admitted, or is damaged.
     """
-    try:
-        with path.open("rb") as file:
-            # Python 2 wrote byte strings; latin1 maps each byte to one character,
-            # which is what numpy needs to restore array contents.
-            loaded = _Unpickler(file, encoding="latin1").load()
+    # A damaged pickle fails in whichever way its bytes happen to spell out.
+    with reading(path, "not a complete pickle"):
+        try:
+            with path.open("rb") as file:
+                # Python 2 wrote byte strings; latin1 maps each byte to one character,
+                # which is what numpy needs to restore array contents.
+                loaded = _Unpickler(file, encoding="latin1").load()
+        except _RefusedError as error:
+            raise InputError(
+                f"{path}: refused, the pickle asks for {error}, which a Planetoid "
+                "file does not need"
+            ) from None
         return loaded.to_csr() if isinstance(loaded, _SparseState) else loaded
-    except _RefusedError as error:
-        raise InputError(
-            f"{path}: refused, the pickle asks for {error}, which a Planetoid file "
-            "does not need"
-        ) from None
-    except Exception as error:
-        # A damaged pickle fails in whichever way its bytes happen to spell out.
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{path}: not a complete pickle ({reason})") from error

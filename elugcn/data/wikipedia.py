@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
-from elugcn.errors import InputError
+from elugcn.data.edges import clean_edges
+from elugcn.data.files import reading
+from elugcn.data.graph import make_data
 
 
 def wikipedia_files(name: str, directed: bool = False) -> tuple[str, ...]:
@@ -42,32 +42,22 @@ def load_wikipedia(
         InputError: the file is missing or damaged.
     """
     path = find(wikipedia_files(name, directed)[0])
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            x = np.ascontiguousarray(archive["node_features"], dtype=np.float32)
-            y = archive["node_labels"].astype(np.int64)
-            edges = archive["edges"].astype(np.int64)
-            masks = [
-                torch.from_numpy(archive[f"{part}_masks"][split])
-                for part in ("train", "val", "test")
-            ]
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"{path}: expected node_features, node_labels, edges, *_masks ({error})"
-        ) from error
+    with (
+        reading(path, "expected node_features, node_labels, edges, *_masks"),
+        np.load(path, allow_pickle=False) as archive,
+    ):
+        x = np.ascontiguousarray(archive["node_features"], dtype=np.float32)
+        y = archive["node_labels"].astype(np.int64)
+        source, target = archive["edges"].T
+        parts = ("train", "val", "test")
+        masks = [archive[f"{part}_masks"][split] for part in parts]
 
-    n = y.size
-    edge_index = torch.from_numpy(np.ascontiguousarray(edges.T))
-    edge_index, _ = remove_self_loops(edge_index)
-    if not directed:
-        edge_index = to_undirected(edge_index, num_nodes=n)
-    return Data(
-        x=torch.from_numpy(x),
-        edge_index=coalesce(edge_index, num_nodes=n),
-        y=torch.from_numpy(y),
-        train_mask=masks[0],
-        val_mask=masks[1],
-        test_mask=masks[2],
+    edge_index, _, _ = clean_edges(source, target, None, y.size, directed=directed)
+    return make_data(
+        x,
+        edge_index,
+        y,
+        masks=masks,
         # Bins of average monthly traffic; the files do not name them.
         class_names=[str(label) for label in range(int(y.max()) + 1)],
         directed=directed,

@@ -55,9 +55,58 @@ class Candidate:
     graph: ELUGraph
 
 
+@dataclass
+class Reach:
+    """Stage 0: what the labels reach, and the models the later stages start from."""
+
+    lpa: Tensor
+    base: Trained
+    gcn: Source
+    mlp: Source | None
+
+    @property
+    def utilization(self) -> LabelUtilization:
+        """Definition 1 for the plain GCN."""
+        return definition_one(self.lpa, self.gcn.logits)
+
+
 def fit_elu_gcn(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
     """Train every member of the configuration and return the one validation prefers."""
     members = config.members()
+    reach = _reach(problem, config, run, any(m.needs_mlp for _, m in members))
+    candidates = []
+    for i, (name, member) in enumerate(members):
+        run.reseed(2 + i)
+        candidates.append(_fit_member(problem, name, member, run, reach))
+    if config.keep_gcn:
+        candidates.append(
+            Candidate("gcn", reach.base.val_accuracy, 0.0, reach.base, reach.gcn.logits,
+                      reach.gcn.predictor, reach.utilization, candidates[0].graph)
+        )  # fmt: skip
+    return _as_prediction(problem, config, run, candidates)
+
+
+def fit_elu_graph(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
+    """Stages 0 and 1 of the first member: the graph, and the plain GCN's output."""
+    _, member = config.members()[0]
+    reach = _reach(problem, config, run, member.needs_mlp)
+    source, predicted = _sources(problem, member, reach)
+    utilization = definition_one(reach.lpa, predicted.logits)
+    with run.clock("graph"):
+        _, operator = _learn_graph(problem, member, source, utilization, reach.lpa)
+    return Prediction(
+        logits=reach.gcn.logits,
+        epochs=reach.base.n_iter,
+        history=reach.base.history,
+        seconds=run.seconds,
+        predictor=reach.gcn.predictor,
+        utilization=utilization,
+        graph=operator,
+        graph_mode=member.graph_mode,
+    )
+
+
+def _reach(problem: Problem, config: ELUGCNConfig, run: Run, needs_mlp: bool) -> Reach:
     with run.clock("utilization"):
         lpa = propagate_labels(
             problem.adj,
@@ -68,53 +117,39 @@ def fit_elu_gcn(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
         )
         run.reseed()
         base, predictor = fit_network(problem, config.gcn(), run, "GCN")
-    gcn = Source(base.logits, predictor)
-    mlp = None
-    if any(member.needs_mlp for _, member in members):
+    gcn, mlp = Source(base.logits, predictor), None
+    if needs_mlp:
         with run.clock("pretrain"):
             run.reseed(1)
             trained, predictor = fit_network(problem, config.mlp(), run, "MLP")
             mlp = Source(trained.logits, predictor)
-    candidates = []
-    for i, (name, member) in enumerate(members):
-        run.reseed(2 + i)
-        candidates.append(_fit_member(problem, name, member, run, gcn, mlp, lpa))
-    if config.keep_gcn:
-        utilization = definition_one(lpa, gcn.logits)
-        candidates.append(
-            Candidate("gcn", base.val_accuracy, 0.0, base, gcn.logits, gcn.predictor,
-                      utilization, candidates[0].graph)
-        )  # fmt: skip
-    return _as_prediction(problem, config, run, candidates)
+    return Reach(lpa, base, gcn, mlp)
+
+
+def _sources(
+    problem: Problem, config: ELUGCNConfig, reach: Reach
+) -> tuple[Source, Source]:
+    """The model that gives H, and the prediction that Definition 1 judges."""
+    source = reach.gcn if config.h_source == "gcn" else reach.mlp
+    assert source is not None
+    if config.gcn_prediction == "trained":
+        return source, reach.gcn
+    assert reach.mlp is not None
+    h = F.softmax(reach.mlp.logits, dim=1)
+    return source, Source(problem.adj @ (problem.adj @ h), reach.mlp.predictor)
 
 
 def _fit_member(
-    problem: Problem,
-    name: str,
-    config: ELUGCNConfig,
-    run: Run,
-    gcn: Source,
-    mlp: Source | None,
-    lpa: Tensor,
+    problem: Problem, name: str, config: ELUGCNConfig, run: Run, reach: Reach
 ) -> Candidate:
     """Stages 1 and 2 for one setting; ``rounds`` repeats them on their own output."""
-    source = gcn if config.h_source == "gcn" else mlp
-    assert source is not None
-    predicted = gcn
-    if config.gcn_prediction == "propagated":
-        assert mlp is not None
-        smoothed = problem.adj @ (problem.adj @ F.softmax(mlp.logits, dim=1))
-        predicted = Source(smoothed, mlp.predictor)
+    source, predicted = _sources(problem, config, reach)
     best: Candidate | None = None
     for _ in range(config.rounds):
-        utilization = definition_one(lpa, predicted.logits)
+        utilization = definition_one(reach.lpa, predicted.logits)
         with run.clock("graph"):
-            graph = _learn_graph(problem, config, source, utilization, lpa)
-            operator = in_mode(
-                graph.scaled(config.scaling),
-                config.graph_mode,
-                config.topk,
-                config.keep,
+            graph, operator = _learn_graph(
+                problem, config, source, utilization, reach.lpa
             )
         with run.clock("train"):
             candidate = _train_views(
@@ -134,8 +169,8 @@ def _learn_graph(
     source: Source,
     utilization: LabelUtilization,
     lpa: Tensor,
-) -> LowRankGraph:
-    """Stage 1: labels expanded by ELU nodes, then Algorithm 1; rows not yet scaled."""
+) -> tuple[LowRankGraph, ELUGraph]:
+    """Stage 1: labels expanded by ELU nodes, Algorithm 1; unscaled, and as used."""
     labels = problem.train_labels
     if config.expand_labels:
         pseudo = (labels < 0) & utilization.elu
@@ -151,7 +186,9 @@ def _learn_graph(
         config.damping,
         config.normalization,
     )
-    return LowRankGraph(*closed.factors(q, config.form))
+    graph = LowRankGraph(*closed.factors(q, config.form))
+    scaled = graph.scaled(config.scaling)
+    return graph, in_mode(scaled, config.graph_mode, config.topk, config.keep)
 
 
 def _train_views(
@@ -245,9 +282,7 @@ def _as_prediction(
         history=chosen.trained.history,
         seconds=run.seconds,
         predictor=chosen.predictor,
-        utilization=candidates[-1].utilization
-        if config.keep_gcn
-        else chosen.utilization,
+        utilization=judged.utilization,
         graph=chosen.graph,
         graph_mode=config.graph_mode,
         facts=facts,

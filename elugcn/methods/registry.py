@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from elugcn.errors import InputError
-from elugcn.methods.base import Method
+from elugcn.methods.base import Method, Predictor
 from elugcn.methods.elu_config import ELUGCNConfig
-from elugcn.methods.elu_gcn import fit_elu_gcn
+from elugcn.methods.elu_gcn import fit_elu_gcn, fit_elu_graph
 from elugcn.methods.elu_predictor import ELUGCNPredictor
 from elugcn.methods.lpa import LPAConfig, fit_lpa
 from elugcn.methods.neural import (
@@ -28,11 +28,21 @@ METHODS: dict[str, Method[Any]] = {
     )
 }
 
-PREDICTORS = {"network": NetworkPredictor, "elu": ELUGCNPredictor}
+# A stage of a method that is useful alone; not a classifier to compare.
+GRAPH_ONLY: Method[Any] = Method(
+    "elu-graph", ELUGCNConfig, fit_elu_graph, "the ELU graph without the training on it"
+)
+
+PREDICTORS: dict[str, type[Predictor]] = {
+    "network": NetworkPredictor,
+    "elu": ELUGCNPredictor,
+}
 
 
 def get_method(name: str) -> Method[Any]:
     """The method of that name."""
+    if name == GRAPH_ONLY.name:
+        return GRAPH_ONLY
     if name not in METHODS:
         raise InputError(f"unknown method {name!r}; there are {', '.join(METHODS)}")
     return METHODS[name]

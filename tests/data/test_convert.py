@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elugcn.data.checks import check_data
-from elugcn.data.convert import clean_edges, to_data
+from elugcn.data.convert import to_data
+from elugcn.data.edges import clean_edges
 from elugcn.errors import InputError, MissingExtraError
 
 X = np.arange(8.0).reshape(4, 2)

@@ -1,0 +1,76 @@
+"""A directory that is whole or absent."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from elugcn.errors import InputError
+
+
+@contextmanager
+def whole_directory(target: Path) -> Iterator[Path]:
+    """Yield a temporary directory that becomes ``target`` when the block succeeds.
+
+    An existing ``target`` that is not empty is never touched.
+    """
+    check_writable(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield work
+        if target.exists():
+            target.rmdir()  # empty, as checked; fails rather than lose anything
+        # mkdtemp makes private directories; a result is as readable as any other.
+        work.chmod(0o777 & ~_umask())
+        os.replace(work, target)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[TextIO]:
+    """Yield a text file that replaces ``target`` when the block succeeds."""
+    with whole_path(target) as work, work.open("w", newline="", encoding="utf-8") as f:
+        yield f
+
+
+@contextmanager
+def whole_path(target: Path) -> Iterator[Path]:
+    """Yield a temporary path that replaces ``target`` when the block succeeds."""
+    parent = target.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"--out {target}: {parent} is not a writable directory")
+    if target.is_dir():
+        raise InputError(f"--out {target}: is a directory; expected a file")
+    work = parent / f".{target.stem}.{os.getpid()}{target.suffix}"
+    try:
+        yield work
+        os.replace(work, target)
+    finally:
+        work.unlink(missing_ok=True)
+
+
+def check_writable(target: Path) -> None:
+    """Refuse a target that can't become a new directory, before any work is done."""
+    if target.is_file():
+        raise InputError(f"--out {target}: is a file; expected a new directory")
+    if target.is_dir() and any(target.iterdir()):
+        raise InputError(f"--out {target}: exists and is not empty; choose another")
+    parent = target.parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"--out {target}: {parent} can't be written to")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

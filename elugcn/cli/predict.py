@@ -1,0 +1,100 @@
+"""``elugcn predict``: the predictions of a saved run, for its graph or another."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elugcn.atomic import whole_file
+from elugcn.cli.common import console, percent, print_json, read_tables
+from elugcn.cli.options import GraphOptions, grouped
+from elugcn.data.checks import check_data
+from elugcn.data.datasets import load_dataset
+from elugcn.errors import InputError
+from elugcn.fitting import Fitted
+from elugcn.methods.base import Prediction
+from elugcn.runs import write_predictions
+from elugcn.storage import load_fitted
+
+NAME = "predict"
+
+
+@grouped
+def run(
+    run_directory: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run directory of `elugcn train`.")
+    ],
+    graph: GraphOptions,
+    out: Annotated[
+        Path | None, typer.Option(help="CSV to write; else standard output.")
+    ] = None,
+    json_: Annotated[
+        bool, typer.Option("--json", help="One JSON object on stdout.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No summary.")] = False,
+) -> None:
+    """Predict with a saved run: its own graph, or --nodes/--edges of another.
+
+    Another graph needs the same feature columns; the model is not trained again.
+    """
+    fitted = load_fitted(run_directory)
+    elsewhere = graph.nodes is not None or graph.edges is not None or graph.dataset
+    if elsewhere:
+        fitted = apply_elsewhere(fitted, graph)
+    if json_ and out is None:
+        raise InputError("--json needs --out FILE for the predictions themselves")
+    if out is None:
+        write_predictions(fitted, sys.stdout)
+        return
+    with whole_file(out) as file:
+        write_predictions(fitted, file)
+    score = fitted.accuracy(fitted.data.y >= 0) if elsewhere else None
+    summary = {
+        "run": str(run_directory),
+        "n_nodes": int(fitted.data.num_nodes),
+        "accuracy": score,
+        "out": str(out),
+    }
+    if json_:
+        print_json(summary)
+    elif not quiet:
+        right = "" if score is None else f", {percent(score)} of those labelled right"
+        console().print(f"{summary['n_nodes']:,} nodes predicted{right}: {out}")
+
+
+def apply_elsewhere(fitted: Fitted, options: GraphOptions) -> Fitted:
+    """The fitted model's predictions for another graph."""
+    predictor = fitted.prediction.predictor
+    if predictor is None:
+        raise InputError(
+            f"a {fitted.method} run can't predict for another graph: it has no weights"
+        )
+    schema = getattr(fitted.data, "table_schema", None)
+    if options.dataset is not None:
+        data = load_dataset(options.dataset, options.split, options.data_dir)
+    elif options.nodes is None or options.edges is None:
+        missing = "--nodes" if options.nodes is None else "--edges"
+        raise InputError(f"another graph needs both tables; {missing} is missing")
+    elif schema is None:
+        raise InputError(
+            "this run was trained on a dataset, not on tables: name another with "
+            "--dataset"
+        )
+    else:
+        data = read_tables(options, schema=schema)
+    checked = check_data(data, features=options.features, require_labels=False).data
+    expected = getattr(fitted.data, "saved_num_features", checked.x.size(1))
+    if checked.x.size(1) != expected:
+        raise InputError(
+            f"the run was trained with {expected} features; this graph has "
+            f"{checked.x.size(1)}"
+        )
+    for mask in ("train_mask", "val_mask", "test_mask"):
+        if mask not in checked:
+            checked[mask] = checked.y.new_zeros(checked.y.shape).bool()
+    prediction = Prediction(logits=predictor.logits(checked).cpu())
+    return dataclasses.replace(fitted, data=checked, prediction=prediction)

@@ -1,0 +1,84 @@
+"""``elugcn train``: fit a method and write a run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from elugcn.atomic import check_writable
+from elugcn.cli.common import console, fit_loaded, load_graph, percent, print_json
+from elugcn.cli.options import FitOptions, GraphOptions, grouped
+from elugcn.methods.registry import METHODS, get_method
+from elugcn.runs import default_out, metrics_of, write_run
+
+NAME = "train"
+
+
+@grouped
+def run(
+    graph: GraphOptions,
+    fit: FitOptions,
+    method: Annotated[
+        str, typer.Option(help=f"One of {', '.join(METHODS)}.")
+    ] = "elu-gcn",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Run directory, new; else runs/<dataset>-<method>-…"),
+    ] = None,
+) -> None:
+    """Train on a dataset or on your own two tables and save everything.
+
+    With no option: the embedded digits graph, which needs no network.
+    """
+    get_method(method)
+    if out is not None:
+        check_writable(out)
+    loaded = load_graph(graph, fit.seed)
+    fitted = fit_loaded(loaded, method, fit)
+    target = out or default_out(loaded.name, method, fit.seed)
+    metrics = metrics_of(fitted, loaded.name, loaded.split, target)
+    write_run(fitted, metrics, target)
+    if fit.json_:
+        print_json(metrics)
+    elif not fit.quiet:
+        _summary(metrics)
+
+
+def _summary(metrics: dict[str, Any]) -> None:
+    screen = console()
+    details = metrics["details"]
+    size = (
+        f"{metrics['n_nodes']:,} nodes, {metrics['n_edges']:,} edges, "
+        f"{metrics['n_classes']} classes"
+    )
+    screen.print(f"[bold]{metrics['method']}[/bold] on {metrics['dataset']}: {size}")
+    for note in metrics["notes"]:
+        screen.print(f"  note: {note}", markup=False)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+    table.add_column(style="dim")
+    table.add_column()
+    for part in ("train", "val", "test"):
+        name = {"val": "validation"}.get(part, part)
+        table.add_row(f"{name} accuracy", percent(metrics[f"{part}_accuracy"]))
+    if metrics["elu_fraction"] is not None:
+        nelu = 1 - metrics["elu_fraction"] - metrics["unreachable_fraction"]
+        table.add_row(
+            "labels used",
+            f"{percent(metrics['elu_fraction'])} of the nodes (ELU), "
+            f"not used {percent(nelu)} (NELU), "
+            f"no label reaches {percent(metrics['unreachable_fraction'])}",
+        )
+    if "candidates" in details:
+        judged = ", ".join(
+            f"{name} {percent(value)}" for name, value in details["candidates"].items()
+        )
+        table.add_row("on validation", judged)
+        table.add_row("chosen", f"{details['chosen']}, η = {details['eta']:g}")
+    took = f"{metrics['seconds']['total']:.1f} s"
+    where = f"{metrics['device']}, {metrics['threads']} thread(s)"
+    table.add_row("time", f"{took} on {where}")
+    table.add_row("results", f"[bold]{metrics['out']}[/bold]")
+    screen.print(table)

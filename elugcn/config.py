@@ -1,0 +1,170 @@
+"""From defaults, presets, files and ``--set`` to one checked configuration.
+
+Later wins: the method's defaults, the tuned values of a known dataset
+(``configs/<dataset>.yaml``), a file of the user's, single ``key=value`` pairs. An
+unknown key is an error everywhere.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from elugcn.errors import InputError
+from elugcn.methods.base import BaseConfig
+from elugcn.methods.registry import METHODS, get_method
+
+SCHEMA = 1
+# What the file of a run says about itself besides its options.
+_RUN_KEYS = {"schema", "method", "dataset", "split", "seed", "options"}
+
+
+def resolve_config(
+    method: str,
+    dataset: str | None = None,
+    file: str | Path | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> BaseConfig:
+    """The configuration of a method, every source applied and checked."""
+    values: dict[str, Any] = {}
+    if dataset is not None:
+        values |= preset(dataset, method)
+    if file is not None:
+        values |= _checked(method, read_options(file, method), str(file))
+    values |= _checked(method, options or {}, "option")
+    return make_config(method, values)
+
+
+def make_config(method: str, values: Mapping[str, Any]) -> BaseConfig:
+    """A method's configuration from plain values of the right type."""
+    kind = get_method(method).config
+    known = {f.name: f for f in fields(kind)}
+    typed = {}
+    for key, value in values.items():
+        if key not in known:
+            raise InputError(_unknown(key, list(known), f"of method {method}"))
+        typed[key] = _coerce(key, value, str(known[key].type))
+    return cast(BaseConfig, kind(**typed))
+
+
+def preset(dataset: str, method: str) -> dict[str, Any]:
+    """The tuned values for a known dataset, ``{}`` for any other."""
+    path = resources.files("elugcn") / "configs" / f"{dataset}.yaml"
+    if not path.is_file():
+        return {}
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for key in content:
+        if key not in {"schema", "common", *METHODS}:
+            raise InputError(_unknown(key, ["common", *METHODS], f"in {path}"))
+    fits = {f.name for f in fields(get_method(method).config)}
+    common = {k: v for k, v in (content.get("common") or {}).items() if k in fits}
+    own = _checked(method, content.get(method) or {}, str(path))
+    return common | own
+
+
+def read_options(file: str | Path, method: str) -> dict[str, Any]:
+    """Options from YAML: a flat mapping, or the ``config.yaml`` of a run."""
+    path = Path(file)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"--config {path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--config {path}: can't be read ({error})") from None
+    except yaml.YAMLError as error:
+        place = getattr(error, "problem_mark", None)
+        line = f", line {place.line + 1}" if place else ""
+        raise InputError(f"--config {path}{line}: not valid YAML") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise InputError(f"--config {path}: expected 'key: value' lines")
+    if "options" not in content:
+        return {str(k): v for k, v in content.items() if k != "schema"}
+    for key in content:
+        if key not in _RUN_KEYS:
+            raise InputError(_unknown(str(key), sorted(_RUN_KEYS), f"in {path}"))
+    if content.get("method", method) != method:
+        raise InputError(
+            f"--config {path} is for method {content['method']!r}; "
+            f"this run uses {method!r}: say --method {content['method']}"
+        )
+    return dict(content["options"] or {})
+
+
+def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
+    """``["eta=0.3", "form=paper"]`` as a mapping, values read as YAML."""
+    out: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise InputError(f"--set {pair}: expected key=value")
+        try:
+            out[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise InputError(f"--set {pair}: the value is not valid YAML") from None
+    return out
+
+
+def as_plain(config: BaseConfig) -> dict[str, Any]:
+    """The configuration as YAML and JSON hold it."""
+    plain = asdict(config)
+    if "variants" in plain:
+        plain["variants"] = [dict(v) for v in plain["variants"]]
+    return plain
+
+
+def _checked(method: str, values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    known = [f.name for f in fields(get_method(method).config)]
+    for key in values:
+        if key not in known:
+            place = f"of method {method}" if where == "option" else f"in {where}"
+            raise InputError(_unknown(str(key), known, place))
+    return dict(values)
+
+
+def _unknown(key: str, known: Sequence[str], place: str) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
+    return f"unknown option {key!r} {place}{hint}"
+
+
+def _coerce(key: str, value: Any, annotation: str) -> Any:
+    """A value read from YAML as the type the dataclass declares."""
+    if annotation.startswith("tuple"):
+        if not isinstance(value, list | tuple) or not all(
+            isinstance(v, Mapping) for v in value
+        ):
+            raise InputError(f"{key} must be a list of mappings; got {value!r}")
+        return tuple(dict(v) for v in value)
+    if annotation == "bool":
+        expected, ok = "true or false", isinstance(value, bool)
+    elif annotation == "int":
+        ok = isinstance(value, int) and not isinstance(value, bool)
+        expected = "a whole number"
+    elif annotation == "float":
+        number = _number(value)
+        if number is not None:
+            return number
+        expected, ok = "a number", False
+    else:
+        expected, ok = "a word", isinstance(value, str)
+    if not ok:
+        raise InputError(f"{key} must be {expected}; got {value!r}")
+    return value
+
+
+def _number(value: Any) -> float | None:
+    # YAML reads 5e-4 as a string: it wants 5.0e-4. People write 5e-4.
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,133 @@
+"""Node features in any form become one kind of matrix, or are made from the edges."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elugcn.data.edges import clean_edges
+from elugcn.errors import InputError
+
+
+def as_features(x: Any, name: str) -> Tensor:
+    """A finite float32 matrix: dense and contiguous, or sparse CSR.
+
+    Args:
+        x: Torch tensor (dense or sparse), numpy array or scipy sparse matrix.
+        name: What to call it in a message.
+    """
+    if isinstance(x, Tensor):
+        x = x.detach().cpu()
+        if x.dtype.is_complex or x.is_quantized:
+            raise InputError(f"{name} has dtype {x.dtype}: expected real numbers")
+    elif sp.issparse(x):
+        check_numeric(getattr(x, "dtype", None), name)
+    elif isinstance(x, np.ndarray) or hasattr(x, "__array__"):
+        x = np.asarray(x)
+        check_numeric(x.dtype, name)
+        x = torch.from_numpy(x.astype(np.float32))
+    else:
+        raise InputError(
+            f"{name} is a {type(x).__name__}: expected a numeric array or tensor of "
+            "shape [nodes, features]"
+        )
+    if len(x.shape) != 2:
+        raise InputError(
+            f"{name} has shape {list(x.shape)}: expected two dimensions, "
+            "[nodes, features]"
+        )
+    if x.shape[0] == 0 or x.shape[1] == 0:
+        raise InputError(
+            f"{name} has shape {list(x.shape)}: expected at least one node and one "
+            'feature column (features="identity" or features="degree" make some)'
+        )
+    if sp.issparse(x):
+        x = _scipy_to_csr(x)
+    elif x.layout == torch.strided:
+        x = x.to(torch.float32).contiguous()
+    else:
+        x = x.to_sparse_csr().to(torch.float32)
+    _refuse_nonfinite(x, name)
+    return x  # type: ignore[no-any-return]
+
+
+def check_numeric(dtype: Any, name: str) -> None:
+    """Refuse a numpy dtype that holds no real numbers."""
+    if np.dtype(dtype).kind not in "fiub":
+        raise InputError(f"{name} has dtype {dtype}: expected real numbers")
+
+
+def _scipy_to_csr(x: Any) -> Tensor:
+    rows = sp.csr_array(x, dtype=np.float32, copy=True)
+    rows.sum_duplicates()
+    crow, col = torch.from_numpy(rows.indptr), torch.from_numpy(rows.indices)
+    return sparse_rows(crow, col, torch.from_numpy(rows.data), rows.shape[1])
+
+
+def _refuse_nonfinite(x: Tensor, name: str) -> None:
+    values = x if x.layout == torch.strided else x.values()
+    # A sum is one pass without a mask; only a suspicious one is looked into.
+    if bool(torch.isfinite(values.sum(dtype=torch.float64))):
+        return
+    bad = (~torch.isfinite(values)).nonzero()
+    if not len(bad):
+        return
+    if x.layout == torch.strided:
+        node, column = bad[0].tolist()
+    else:
+        at = int(bad[0])
+        node = int(torch.searchsorted(x.crow_indices(), at, right=True)) - 1
+        column = int(x.col_indices()[at])
+    raise InputError(
+        f"{name} has a NaN or infinite value at node {node}, column {column}: "
+        "expected finite numbers"
+    )
+
+
+def sparse_rows(crow: Tensor, col: Tensor, value: Tensor, d: int) -> Tensor:
+    """A sparse CSR tensor [n, d] of float32."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            crow.long(),
+            col.long(),
+            value.to(torch.float32),
+            size=(len(crow) - 1, d),
+            check_invariants=False,
+        )
+
+
+def made_features(kind: str, edge_index: Tensor, n: int) -> Tensor:
+    """Features for a graph that has none.
+
+    Args:
+        kind: "identity" gives each node its own column (sparse), "degree" one
+            column log(1 + number of edges at the node).
+        edge_index: Clean edges; of a directed graph both ends count.
+        n: Number of nodes.
+    """
+    check_kind(kind)
+    if kind == "identity":
+        nodes = torch.arange(n + 1)
+        return sparse_rows(nodes, nodes[:-1], torch.ones(n), n)
+    # An edge held in both directions is one neighbour, not two.
+    source, target = edge_index.numpy()
+    both, _, _ = clean_edges(source, target, None, n, directed=False)
+    degree = torch.bincount(both[0], minlength=n)
+    return torch.log1p(degree.to(torch.float32)).unsqueeze(1)
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a kind of made features that there is not."""
+    if kind not in ("identity", "degree"):
+        raise InputError(f'features is {kind!r}: expected None, "identity" or "degree"')
+
+
+def set_ones(matrix: NDArray[np.float32], start: int, codes: NDArray[Any]) -> None:
+    """One-hot columns, in place: in row i a 1 at ``start + codes[i]``; -1 has none."""
+    rows = np.flatnonzero(codes >= 0)
+    matrix[rows, start + codes[rows]] = 1

@@ -1,0 +1,123 @@
+"""The edge table: its columns found, its node ids turned into node numbers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elugcn.data.edges import clean_edges, layout_notes
+from elugcn.data.table_columns import numbers_of, text_of
+from elugcn.data.table_files import TableFile
+from elugcn.errors import InputError
+
+SOURCE_NAMES = ("source", "src", "from")
+TARGET_NAMES = ("target", "dst", "to")
+
+
+@dataclass(frozen=True)
+class EdgeColumns:
+    """Names of the columns of an edge table; weight None: all weigh 1."""
+
+    source: str
+    target: str
+    weight: str | None
+
+
+def find_edge_columns(
+    file: TableFile,
+    source: str | None,
+    target: str | None,
+    weight: str | None,
+    ids: pa.Array,
+) -> EdgeColumns:
+    """Settle which column is which, from what the user named and usual names.
+
+    Args:
+        file: The edge table.
+        source: Column the user named, or None.
+        target: Column the user named, or None.
+        weight: Column the user named, or None.
+        ids: Node ids, to tell a file without a header.
+    """
+    weight = file.find(weight, "weight_column", ("weight",))
+    source = file.find(source, "source_column", SOURCE_NAMES)
+    target = file.find(target, "target_column", TARGET_NAMES)
+    taken = (source, target, weight, *file.unnamed)
+    free = [name for name in file.names if name not in taken]
+    guessed = source is None and target is None
+    if len(free) < (source is None) + (target is None):
+        raise InputError(
+            f"{file.path}: columns {', '.join(file.names)}: expected one for the "
+            "source and one for the target of each edge (source_column, target_column)"
+        )
+    source = source or free.pop(0)
+    target = target or free.pop(0)
+    if source == target:
+        raise InputError(f"{file.path}: source and target are one column, {source!r}")
+    header = pa.array([source, target], pa.large_string())
+    if guessed and pc.all(pc.is_in(header, value_set=ids)).as_py():
+        raise InputError(
+            f"{file.path}, line 1: {source!r} and {target!r} are node ids, expected a "
+            "header such as source,target"
+        )
+    return EdgeColumns(source, target, weight)
+
+
+def read_edges(
+    file: TableFile, columns: EdgeColumns, ids: pa.Array, directed: bool
+) -> tuple[Tensor, Tensor | None, list[str]]:
+    """Read the edge table.
+
+    Args:
+        file: The edge table.
+        columns: Which column is which.
+        ids: Node ids in the order of the nodes.
+        directed: Keep the direction of the edges.
+
+    Returns:
+        ``edge_index``, ``edge_weight`` or None, and notes on what was changed.
+    """
+    ends = [columns.source, columns.target]
+    weights = [] if columns.weight is None else [columns.weight]
+    table = file.read([*ends, *weights], text=ends)
+    weight = None
+    if columns.weight is not None and table.num_rows:
+        weight = numbers_of(table.column(columns.weight), columns.weight, file)
+        if (weight < 0).any():
+            row = int((weight < 0).argmax())
+            raise InputError(
+                f"{file.place(row)}, column {columns.weight!r}: weight {weight[row]} "
+                "is negative, expected a number >= 0"
+            )
+    source, target = (_positions(table, name, file, ids) for name in ends)
+    edge_index, edge_weight, report = clean_edges(
+        source, target, weight, len(ids), directed=directed
+    )
+    notes = report.dropped()
+    if report.mutual and report.one_way:
+        notes.append(
+            f"{report.mutual:,} edges were given in both directions and "
+            f"{report.one_way:,} in one: all count as undirected"
+        )
+    notes += layout_notes(edge_index, len(ids), directed=directed)
+    return edge_index, edge_weight, notes
+
+
+def _positions(
+    table: pa.Table, name: str, file: TableFile, ids: pa.Array
+) -> NDArray[np.int64]:
+    text = text_of(table.column(name), name, file)
+    found = pc.index_in(text, value_set=ids)
+    if found.null_count:
+        row = pc.index(found.is_null(), True).as_py()
+        value = text[row].as_py()
+        what = f"node id {value!r} is not in the nodes file"
+        raise InputError(
+            f"{file.place(row)}, column {name!r}: "
+            f"{what if value else 'the node id is missing'}"
+        )
+    positions: NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    return positions

@@ -1,0 +1,106 @@
+"""Definition 1 and the ELU graph for people who bring their own model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.core.propagation import propagate_labels
+from elugcn.core.sparse import normalized_adjacency
+from elugcn.core.utilization import LabelUtilization, Utilization, definition_one
+from elugcn.data.checks import check_data
+from elugcn.errors import InputError
+from elugcn.fitting import fit_graph
+from elugcn.methods.neural import GCNConfig
+
+
+def label_utilization(
+    data: Data,
+    gcn: Tensor | None = None,
+    lpa: Tensor | None = None,
+    *,
+    lpa_steps: int = 50,
+    lpa_alpha: float = 0.9,
+    self_loops: bool = True,
+    random_state: int = 0,
+) -> LabelUtilization:
+    """Which nodes make use of the labels that reach them (Definition 1).
+
+    Args:
+        data: Graph with ``y`` and, if some labels are held out, ``train_mask``.
+        gcn: Prediction of any model, scores n×c or classes (n,); a plain GCN is
+            trained if omitted.
+        lpa: Label distribution n×c or classes (n,), −1 where no label reaches;
+            label propagation from the training nodes if omitted.
+        lpa_steps: Steps of label propagation.
+        lpa_alpha: Share of the neighbours in each step.
+        self_loops: Whether Â has self-loops.
+        random_state: Seed of the GCN.
+    """
+    graph = check_data(data, seed=random_state)
+    checked = graph.data
+    n = int(checked.num_nodes)
+    if lpa is None:
+        weight = getattr(checked, "edge_weight", None)
+        adj = normalized_adjacency(checked.edge_index, n, weight, self_loops)
+        labels = torch.where(checked.train_mask, checked.y, -1)
+        lpa = propagate_labels(
+            adj, labels, int(checked.y.max()) + 1, lpa_steps, lpa_alpha
+        )
+    if gcn is None:
+        config = GCNConfig(self_loops=self_loops)
+        gcn = fit_graph(graph, "gcn", config, seed=random_state).prediction.logits
+    for name, prediction in (("gcn", gcn), ("lpa", lpa)):
+        if prediction.size(0) != n:
+            raise InputError(
+                f"{name} must have one row per node ({n}); got {prediction.size(0)}"
+            )
+    return definition_one(lpa, gcn)
+
+
+def diagnose(use: LabelUtilization, data: Data, names: list[str]) -> dict[str, Any]:
+    """Shares and accuracies of ELU, NELU and unreachable nodes, and per class.
+
+    Accuracies count the labelled nodes outside the training set; None where there are
+    none. Classes are those the GCN predicts, so that unlabelled nodes count too.
+    """
+    known = (data.y >= 0) & ~data.train_mask
+    overall = {}
+    for status in (Utilization.ELU, Utilization.NELU, Utilization.UNREACHABLE):
+        chosen = use.status == status
+        judged = chosen & known
+        overall[status.name.lower()] = {
+            "nodes": int(chosen.sum()),
+            "share": float(chosen.float().mean()),
+            "gcn_accuracy": _share(use.gcn == data.y, judged),
+            "lpa_accuracy": _share(use.lpa == data.y, judged),
+        }
+    classes = []
+    for c, name in enumerate(names):
+        predicted = use.gcn == c
+        classes.append(
+            {
+                "name": name,
+                "labels": int((data.train_mask & (data.y == c)).sum()),
+                "nodes": int(predicted.sum()),
+                "elu": _share(use.elu, predicted),
+                "nelu": _share(use.nelu, predicted),
+                "unreachable": _share(use.unreachable, predicted),
+            }
+        )
+    notes = []
+    if bool(use.unreachable.any()):
+        notes.append(
+            f"{int(use.unreachable.sum()):,} nodes are in parts of the graph without "
+            f"a training label: only their features speak for them"
+        )
+    return {"overall": overall, "classes": classes, "notes": notes}
+
+
+def _share(condition: Tensor, among: Tensor) -> float | None:
+    if not bool(among.any()):
+        return None
+    return float(condition[among].float().mean())

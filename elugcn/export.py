@@ -1,0 +1,68 @@
+"""The ELU graph as a file: factors, or an edge list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import scipy.sparse as sp
+from safetensors.torch import save_file
+
+from elugcn.atomic import whole_path
+from elugcn.core.operators import ELUGraph, ExplicitGraph, LowRankGraph
+from elugcn.errors import InputError
+
+SUFFIXES = (".safetensors", ".csv", ".parquet", ".npz")
+
+
+def check_suffix(path: Path, mode: str) -> None:
+    """Refuse a file name that can't hold the graph, before it is learned."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"--out {path}: expected one of {', '.join(SUFFIXES)}")
+    if mode == "implicit" and path.suffix != ".safetensors":
+        raise InputError(
+            f"--out {path}: the whole graph has factors, not edges: write them to "
+            f".safetensors, or ask for edges with --topk 20"
+        )
+    if mode != "implicit" and path.suffix == ".safetensors":
+        raise InputError(
+            f"--out {path}: edges go to .csv, .parquet or .npz; .safetensors is for "
+            f"the factors"
+        )
+    if not path.parent.is_dir():
+        raise InputError(f"--out {path}: {path.parent} is not a directory")
+
+
+def write_graph(graph: ELUGraph, path: Path, ids: list[str] | None = None) -> int:
+    """Write the graph; returns how many entries the file holds.
+
+    An edge list has the columns source, target, weight: weight is S*_{target, source},
+    what ``target`` takes from ``source``. ``.npz`` is scipy's format of the matrix.
+    """
+    with whole_path(path) as work:
+        if isinstance(graph, LowRankGraph):
+            factors = {"left": graph.left, "right": graph.right}
+            save_file({k: v.cpu().contiguous() for k, v in factors.items()}, work)
+            return graph.left.numel() + graph.right.numel()
+        assert isinstance(graph, ExplicitGraph)
+        csr = graph.csr
+        if path.suffix == ".npz":
+            sp.save_npz(work, csr.to_scipy())
+            return csr.nnz
+        source, target = csr.col.long().cpu().numpy(), csr.row.cpu().numpy()
+        name = np.asarray(ids) if ids is not None else np.arange(graph.shape[0])
+        table = pa.table(
+            {
+                "source": name[source],
+                "target": name[target],
+                "weight": csr.value.cpu().numpy(),
+            }
+        )
+        if path.suffix == ".parquet":
+            pa.parquet.write_table(table, work)
+        else:
+            pa.csv.write_csv(table, work)
+        return csr.nnz

@@ -1,0 +1,188 @@
+"""A fitted model on disk: ``model.safetensors`` and ``model.json``, never a pickle."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn import __version__
+from elugcn.config import as_plain, make_config
+from elugcn.core.operators import ELUGraph, ExplicitGraph, LowRankGraph
+from elugcn.core.sparse import CSR
+from elugcn.core.utilization import LabelUtilization
+from elugcn.errors import InputError
+from elugcn.fitting import Fitted
+from elugcn.methods.base import Prediction
+from elugcn.methods.registry import PREDICTORS
+
+SCHEMA = 1
+TENSORS, FACTS = "model.safetensors", "model.json"
+_MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+def save_fitted(fitted: Fitted, directory: Path) -> None:
+    """Write the model into an existing directory."""
+    prediction = fitted.prediction
+    tensors: dict[str, Tensor] = {"logits": prediction.logits, "y": fitted.data.y}
+    tensors |= {name: fitted.data[name] for name in _MASKS}
+    facts: dict[str, Any] = {
+        "schema": SCHEMA,
+        "elugcn": __version__,
+        "method": fitted.method,
+        "config": as_plain(fitted.config),
+        "seed": fitted.seed,
+        "threads": fitted.threads,
+        "device": fitted.device,
+        "notes": list(fitted.notes),
+        "classes": _plain_classes(fitted.classes),
+        "name": getattr(fitted.data, "name", None),
+        "num_features": fitted.data.x.size(1),
+        "num_edges": fitted.data.edge_index.size(1),
+        "directed": bool(getattr(fitted.data, "directed", False)),
+        "node_ids": getattr(fitted.data, "node_ids", None),
+        "table_schema": getattr(fitted.data, "table_schema", None),
+        "epochs": prediction.epochs,
+        "history": prediction.history,
+        "seconds": prediction.seconds,
+        "graph_mode": prediction.graph_mode,
+        "facts": prediction.facts,
+    }
+    if prediction.predictor is not None:
+        own, facts["predictor"] = prediction.predictor.state()
+        kinds = {v: k for k, v in PREDICTORS.items()}
+        facts["predictor_kind"] = kinds[type(prediction.predictor)]
+        tensors |= {f"predictor.{k}": v for k, v in own.items()}
+    if prediction.utilization is not None:
+        u = prediction.utilization
+        tensors |= {f"utilization.{k}": getattr(u, k) for k in ("lpa", "gcn", "status")}
+    if prediction.graph is not None:
+        tensors |= _graph_tensors(prediction.graph)
+    # safetensors refuses tensors that share memory or are not contiguous.
+    save_file({k: _own(v) for k, v in tensors.items()}, directory / TENSORS)
+    text = json.dumps(json_safe(facts), indent=1, allow_nan=False)
+    (directory / FACTS).write_text(text + "\n", encoding="utf-8")
+
+
+def load_fitted(directory: str | Path) -> Fitted:
+    """Read what ``save_fitted`` wrote; nothing in the files is executed."""
+    folder = Path(directory)
+    facts = _read_facts(folder)
+    try:
+        tensors = load_file(folder / TENSORS)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{folder / TENSORS}: can't be read ({error})") from None
+    try:
+        return _rebuild(facts, tensors)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise InputError(
+            f"{folder / FACTS}: not a model this version can read ({error})"
+        ) from None
+
+
+def _read_facts(folder: Path) -> dict[str, Any]:
+    path = folder / FACTS
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"{folder}: no saved model here ({FACTS} is missing)"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: can't be read ({error})") from None
+    if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
+        raise InputError(f"{path}: expected a model file with schema {SCHEMA}")
+    return facts
+
+
+def _rebuild(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Fitted:
+    data = Data(y=tensors["y"])
+    data.num_nodes = tensors["y"].numel()
+    for name in _MASKS:
+        data[name] = tensors[name]
+    for name in ("name", "directed", "node_ids", "table_schema"):
+        if facts[name] is not None:
+            data[name] = facts[name]
+    # The graph itself is not kept: only its size, for records.
+    data.saved_num_edges = facts["num_edges"]
+    data.saved_num_features = facts["num_features"]
+    prediction = Prediction(
+        logits=tensors["logits"],
+        epochs=facts["epochs"],
+        history=facts["history"],
+        seconds=facts["seconds"],
+        graph_mode=facts["graph_mode"],
+        facts=facts["facts"],
+    )
+    if "predictor" in facts:
+        kind = PREDICTORS[facts["predictor_kind"]]
+        own = _below("predictor.", tensors)
+        prediction.predictor = kind.restore(own, facts["predictor"])
+    use = _below("utilization.", tensors)
+    if use:
+        prediction.utilization = LabelUtilization(use["lpa"], use["gcn"], use["status"])
+    prediction.graph = _graph_from(_below("graph.", tensors), facts["graph_mode"])
+    return Fitted(
+        method=facts["method"],
+        config=make_config(facts["method"], facts["config"]),
+        seed=facts["seed"],
+        data=data,
+        prediction=prediction,
+        classes=np.asarray(facts["classes"]["values"], dtype=facts["classes"]["dtype"]),
+        threads=facts["threads"],
+        device=facts["device"],
+        notes=tuple(facts["notes"]),
+    )
+
+
+def _graph_tensors(graph: ELUGraph) -> dict[str, Tensor]:
+    if isinstance(graph, LowRankGraph):
+        return {"graph.left": graph.left, "graph.right": graph.right}
+    assert isinstance(graph, ExplicitGraph)
+    csr = graph.csr
+    return {"graph.crow": csr.crow, "graph.col": csr.col, "graph.value": csr.value}
+
+
+def _graph_from(tensors: dict[str, Tensor], mode: str) -> ELUGraph | None:
+    if "left" in tensors:
+        return LowRankGraph(tensors["left"], tensors["right"])
+    if "crow" in tensors:
+        crow, col, value = (tensors[k] for k in ("crow", "col", "value"))
+        return ExplicitGraph(CSR(crow, col, value, crow.numel() - 1), mode)
+    return None
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)
+    }
+
+
+def _own(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu().contiguous().clone()
+
+
+def _plain_classes(classes: np.ndarray[Any, Any]) -> dict[str, Any]:
+    kind = "object" if classes.dtype == object else classes.dtype.str
+    return {"values": classes.tolist(), "dtype": kind}
+
+
+def json_safe(value: Any) -> Any:
+    """JSON has no NaN: missing numbers become null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): json_safe(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(v) for v in value]
+    if isinstance(value, torch.Tensor):
+        return json_safe(value.tolist())
+    return value
