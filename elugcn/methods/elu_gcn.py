@@ -21,6 +21,7 @@ from torch import Tensor
 from elugcn.core.elu_graph import in_mode, solve_influence
 from elugcn.core.operators import ELUGraph, LowRankGraph
 from elugcn.core.propagation import propagate_labels
+from elugcn.core.sparsify import check_memory
 from elugcn.core.utilization import LabelUtilization, definition_one
 from elugcn.methods.base import Prediction, Predictor, Problem, Run
 from elugcn.methods.elu_config import ELUGCNConfig, h_from
@@ -73,6 +74,7 @@ class Reach:
 def fit_elu_gcn(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
     """Train every member of the configuration and return the one validation prefers."""
     members = config.members()
+    _check_memory(problem, members)
     reach = _reach(problem, config, run, any(m.needs_mlp for _, m in members))
     candidates = []
     for i, (name, member) in enumerate(members):
@@ -88,7 +90,9 @@ def fit_elu_gcn(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
 
 def fit_elu_graph(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
     """Stages 0 and 1 of the first member: the graph, and the plain GCN's output."""
-    _, member = config.members()[0]
+    members = config.members()[:1]
+    _check_memory(problem, members)
+    member = members[0][1]
     reach = _reach(problem, config, run, member.needs_mlp)
     source, predicted = _sources(problem, member, reach)
     utilization = definition_one(reach.lpa, predicted.logits)
@@ -104,6 +108,13 @@ def fit_elu_graph(problem: Problem, config: ELUGCNConfig, run: Run) -> Predictio
         graph=operator,
         graph_mode=member.graph_mode,
     )
+
+
+def _check_memory(problem: Problem, members: list[tuple[str, ELUGCNConfig]]) -> None:
+    """Refuse an explicit graph that can't fit before anything is trained for it."""
+    for _, member in members:
+        if member.graph_mode == "paper":
+            check_memory(problem.num_nodes, member.keep)
 
 
 def _reach(problem: Problem, config: ELUGCNConfig, run: Run, needs_mlp: bool) -> Reach:

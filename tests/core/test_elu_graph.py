@@ -475,7 +475,7 @@ def test_unknown_choices_are_refused(option: str) -> None:
 
 def test_check_choice_names_the_option() -> None:
     check_choice("form", "paper", ("paper", "transposed"))
-    with pytest.raises(InputError, match="^form must be one of a, b; got 3$"):
+    with pytest.raises(InputError, match=r"^form must be one of a, b; got 3$"):
         check_choice("form", 3, ("a", "b"))
     with pytest.raises(InputError, match="graph mode"):
         in_mode(LowRankGraph(H, H), "x", 1, 0.1)

@@ -54,9 +54,14 @@ def test_bars_without_validation(
 def test_bars_may_end_early_or_by_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_console(monkeypatch)
     bars = Bars()
-    with pytest.raises(KeyError), bars.stage("a", 5) as advance:
-        advance({})
-        raise KeyError
+
+    def interrupted() -> None:
+        with bars.stage("a", 5) as advance:
+            advance({})
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        interrupted()
     # The display is free again for the next stage.
     with bars.stage("b", 5) as advance:
         advance({})
