@@ -20,8 +20,12 @@ def whole_directory(target: Path) -> Iterator[Path]:
     An existing ``target`` that is not empty is never touched.
     """
     check_writable(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    target = target.resolve()  # "." has no name and is its own parent
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise InputError(f"--out {target}: can't be made ({error.strerror})") from None
     try:
         yield work
         if target.exists():
@@ -43,13 +47,20 @@ def whole_file(target: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def whole_path(target: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces ``target`` when the block succeeds."""
+    """Yield a temporary path that replaces ``target`` when the block succeeds.
+
+    What is there and is no file (a pipe, ``/dev/stdout``) is written to as it is.
+    """
     parent = target.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise InputError(f"--out {target}: {parent} is not a writable directory")
     if target.is_dir():
         raise InputError(f"--out {target}: is a directory; expected a file")
-    work = parent / f".{target.stem}.{os.getpid()}{target.suffix}"
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    target = target.resolve()  # a link stays a link
+    work = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
     try:
         yield work
         os.replace(work, target)
@@ -59,11 +70,18 @@ def whole_path(target: Path) -> Iterator[Path]:
 
 def check_writable(target: Path) -> None:
     """Refuse a target that can't become a new directory, before any work is done."""
-    if target.is_file():
-        raise InputError(f"--out {target}: is a file; expected a new directory")
+    try:
+        _check_new(target)
+    except OSError as error:  # too long a name, a directory that can't be read
+        raise InputError(f"--out {target}: {error.strerror}") from None
+
+
+def _check_new(target: Path) -> None:
     if target.is_dir() and any(target.iterdir()):
         raise InputError(f"--out {target}: exists and is not empty; choose another")
-    parent = target.parent
+    if not target.is_dir() and (target.exists() or target.is_symlink()):
+        raise InputError(f"--out {target}: is a file; expected a new directory")
+    parent = target.resolve().parent
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):

@@ -8,6 +8,7 @@ unknown key is an error everywhere.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from importlib import resources
@@ -22,7 +23,7 @@ from elugcn.methods.registry import METHODS, get_method
 
 SCHEMA = 1
 # What the file of a run says about itself besides its options.
-_RUN_KEYS = {"schema", "method", "dataset", "split", "seed", "options"}
+_RUN_KEYS = {"schema", "method", "dataset", "split", "seed", "graph", "options"}
 
 
 def resolve_config(
@@ -70,6 +71,20 @@ def preset(dataset: str, method: str) -> dict[str, Any]:
 
 def read_options(file: str | Path, method: str) -> dict[str, Any]:
     """Options from YAML: a flat mapping, or the ``config.yaml`` of a run."""
+    path, content = Path(file), read_yaml(file)
+    if "options" not in content:
+        return {k: v for k, v in content.items() if k != "schema"}
+    asked = content.get("method", method)
+    if get_method(str(asked)).config is not get_method(method).config:
+        raise InputError(
+            f"--config {path} is for method {asked!r}; "
+            f"this run uses {method!r}: say --method {asked}"
+        )
+    return dict(content["options"])
+
+
+def read_yaml(file: str | Path) -> dict[str, Any]:
+    """A configuration file: its keys are strings and its layout is a known one."""
     path = Path(file)
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -85,30 +100,32 @@ def read_options(file: str | Path, method: str) -> dict[str, Any]:
         return {}
     if not isinstance(content, dict):
         raise InputError(f"--config {path}: expected 'key: value' lines")
+    content = {str(k): v for k, v in content.items()}
+    if content.get("schema", SCHEMA) != SCHEMA:
+        raise InputError(f"--config {path}: expected schema {SCHEMA}")
     if "options" not in content:
-        return {str(k): v for k, v in content.items() if k != "schema"}
+        return content
     for key in content:
         if key not in _RUN_KEYS:
-            raise InputError(_unknown(str(key), sorted(_RUN_KEYS), f"in {path}"))
-    if content.get("method", method) != method:
-        raise InputError(
-            f"--config {path} is for method {content['method']!r}; "
-            f"this run uses {method!r}: say --method {content['method']}"
-        )
-    return dict(content["options"] or {})
+            raise InputError(_unknown(key, sorted(_RUN_KEYS), f"in {path}"))
+    for key in ("options", "graph"):
+        content[key] = {} if content.get(key) is None else content[key]
+        if not isinstance(content[key], dict):
+            raise InputError(f"--config {path}: {key} must hold 'key: value' lines")
+    return content
 
 
-def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
+def parse_assignments(pairs: Sequence[str], option: str = "--set") -> dict[str, Any]:
     """``["eta=0.3", "form=paper"]`` as a mapping, values read as YAML."""
     out: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise InputError(f"--set {pair}: expected key=value")
+            raise InputError(f"{option} {pair}: expected key=value")
         try:
             out[key.strip()] = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise InputError(f"--set {pair}: the value is not valid YAML") from None
+            raise InputError(f"{option} {pair}: the value is not valid YAML") from None
     return out
 
 
@@ -165,6 +182,7 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None

@@ -19,8 +19,8 @@ from elugcn.methods.neural import GCNConfig
 
 def label_utilization(
     data: Data,
-    gcn: Tensor | None = None,
-    lpa: Tensor | None = None,
+    gcn: Any = None,
+    lpa: Any = None,
     *,
     lpa_steps: int = 50,
     lpa_alpha: float = 0.9,
@@ -31,8 +31,8 @@ def label_utilization(
 
     Args:
         data: Graph with ``y`` and, if some labels are held out, ``train_mask``.
-        gcn: Prediction of any model, scores n×c or classes (n,); a plain GCN is
-            trained if omitted.
+        gcn: Prediction of any model (tensor or array), scores n×c or classes (n,);
+            a plain GCN is trained if omitted.
         lpa: Label distribution n×c or classes (n,), −1 where no label reaches;
             label propagation from the training nodes if omitted.
         lpa_steps: Steps of label propagation.
@@ -53,12 +53,16 @@ def label_utilization(
     if gcn is None:
         config = GCNConfig(self_loops=self_loops)
         gcn = fit_graph(graph, "gcn", config, seed=random_state).prediction.logits
-    for name, prediction in (("gcn", gcn), ("lpa", lpa)):
-        if prediction.size(0) != n:
-            raise InputError(
-                f"{name} must have one row per node ({n}); got {prediction.size(0)}"
-            )
-    return definition_one(lpa, gcn)
+    return definition_one(_one_per_node("lpa", lpa, n), _one_per_node("gcn", gcn, n))
+
+
+def _one_per_node(name: str, prediction: Any, n: int) -> Tensor:
+    values = torch.as_tensor(prediction).cpu()
+    if values.dim() not in (1, 2) or values.size(0) != n:
+        raise InputError(
+            f"{name} must have one row per node ({n}); got {tuple(values.shape)}"
+        )
+    return values
 
 
 def diagnose(use: LabelUtilization, data: Data, names: list[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from elugcn.core.operators import ELUGraph
 from elugcn.core.utilization import LabelUtilization
 from elugcn.data.checks import check_data
 from elugcn.data.convert import to_data
+from elugcn.data.labels import check_labels, encode_labels
 from elugcn.errors import InputError
-from elugcn.fitting import Fitted, accuracy, fit_graph
+from elugcn.fitting import MAX_SEED, Fitted, accuracy, fit_graph
 from elugcn.storage import load_fitted, save_fitted
 from elugcn.training.progress import default_progress
 
@@ -54,7 +56,7 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         n_threads: Threads; chosen by the size of the graph if None.
         verbose: Show progress on a terminal.
-        random_state: Seed.
+        random_state: Seed; None draws one.
 
     A parameter that is None keeps the method's default or, with ``preset``, the tuned
     value of that dataset.
@@ -97,7 +99,7 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device: str = "auto",
         n_threads: int | None = None,
         verbose: bool = False,
-        random_state: int = 0,
+        random_state: int | None = 0,
     ) -> None:
         self.hidden_channels = hidden_channels
         self.dropout = dropout
@@ -143,12 +145,13 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             adjacency: scipy sparse, numpy, networkx, edge index, or None for a
                 k-nearest-neighbour graph of the features.
         """
+        seed = _seed(self.random_state)
         data = self._as_data(X, y, adjacency)
         graph = check_data(
             data,
             features=self.features,
             val_fraction=self.validation_fraction,
-            seed=self.random_state,
+            seed=seed,
         )
         given = {name: getattr(self, name) for name in self._METHOD_OPTIONS}
         options = {k: v for k, v in given.items() if v is not None}
@@ -159,11 +162,12 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             graph,
             "elu-gcn",
             config,
-            seed=self.random_state,
+            seed=seed,
             device=self.device,
             n_threads=self.n_threads,
             progress=default_progress(quiet=not self.verbose),
         )
+        fitted.facts = {"features": self.features, "n_neighbors": self.n_neighbors}
         return self._keep(fitted)
 
     def predict_proba(self, X: Any = None, *, adjacency: Any = None) -> Array:
@@ -197,17 +201,22 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any = None, y: Any = None, *, adjacency: Any = None) -> float:
         """Accuracy: ``score(mask)`` on the fitted graph, ``score(X, y)`` elsewhere.
 
-        Without arguments: the test nodes, or all labelled nodes if there are none.
+        Nodes without a label (−1, None, NaN, "") do not count. Without arguments: the
+        test nodes, or all labelled nodes if there are none.
         """
         check_is_fitted(self, "fitted_")
-        if y is not None or isinstance(X, Data):
-            if y is None:
-                known = X.y.numpy(force=True)
-                chosen = known >= 0
-                predicted = self.predict_proba(X).argmax(axis=1)
-                return float(np.mean(predicted[chosen] == known[chosen]))
-            return float(np.mean(self.predict(X, adjacency=adjacency) == np.asarray(y)))
+        if y is not None:
+            predicted = self.predict(X, adjacency=adjacency)
+            codes, classes = encode_labels(y, len(predicted))
+            labels = codes.numpy()
+            known = labels >= 0
+            return _share_right(predicted[known], classes[labels[known]])
         data = self.fitted_.data
+        if isinstance(X, Data):
+            best = self.predict_proba(X).argmax(axis=1)
+            labels = check_labels(X.y, len(best), [], required=False).numpy()
+            known = labels >= 0
+            return _share_right(best[known], labels[known])
         if X is None:
             mask = data.test_mask if bool(data.test_mask.any()) else data.y >= 0
         else:
@@ -240,6 +249,8 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for name, value in vars(fitted.config).items()
             if name not in given
         }
+        asked = ("features", "n_neighbors")
+        given |= {name: fitted.facts[name] for name in asked if name in fitted.facts}
         new = cls(**given, options=rest, random_state=fitted.seed)
         return new._keep(fitted)
 
@@ -273,3 +284,21 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         saved = getattr(fitted.data, "saved_num_features", None)
         self.n_features_in_ = x.size(1) if x is not None else int(saved or 0)
         return self
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:
+        return int(np.random.default_rng().integers(MAX_SEED))
+    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if not whole or not 0 <= random_state <= MAX_SEED:
+        raise InputError(
+            f"random_state must be None or a whole number from 0 to {MAX_SEED}; "
+            f"got {random_state!r}"
+        )
+    return int(random_state)
+
+
+def _share_right(predicted: Array, known: Array) -> float:
+    if not len(known):
+        raise InputError("score needs a labelled node; there is none")
+    return float(np.mean(predicted == known))

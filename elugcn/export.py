@@ -42,6 +42,7 @@ def write_graph(graph: ELUGraph, path: Path, ids: list[str] | None = None) -> in
     An edge list has the columns source, target, weight: weight is S*_{target, source},
     what ``target`` takes from ``source``. ``.npz`` is scipy's format of the matrix.
     """
+    check_suffix(path, graph.mode)
     with whole_path(path) as work:
         if isinstance(graph, LowRankGraph):
             factors = {"left": graph.left, "right": graph.right}

@@ -19,10 +19,16 @@ from elugcn.methods.registry import get_method
 from elugcn.training.progress import SILENT, Progress
 from elugcn.training.threads import choose_threads, threads
 
+MAX_SEED = 2**32 - 1  # what numpy's and torch's generators both take
+
 
 @dataclass
 class Fitted:
-    """A method fitted to a graph, with all that predictions and records need."""
+    """A method fitted to a graph, with all that predictions and records need.
+
+    ``facts`` is how the graph was read (made features, neighbours), so that a loaded
+    model reads the next one alike.
+    """
 
     method: str
     config: BaseConfig
@@ -96,8 +102,9 @@ def class_labels(data: Data, num_classes: int) -> np.ndarray[Any, Any]:
     ``Data`` object its integers.
     """
     classes = getattr(data, "classes", None)
-    if classes is not None:
-        return np.asarray(classes)
+    # Some PyG datasets use the name for other things.
+    if isinstance(classes, np.ndarray) and classes.shape == (num_classes,):
+        return classes
     if getattr(data, "table_schema", None) is not None:
         return np.asarray(data.class_names)
     return np.arange(num_classes)
@@ -109,8 +116,10 @@ def choose_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"device must be auto, cpu or cuda; got {name!r}") from None
+    except (RuntimeError, TypeError):
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise InputError(f"device must be auto, cpu or cuda; got {name!r}")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError("device cuda was asked for and torch finds no CUDA here")
     return device

@@ -72,8 +72,13 @@ def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str,
     }
 
 
-def write_run(fitted: Fitted, metrics: dict[str, Any], out: Path) -> None:
-    """Write every file of the run to a temporary name, then rename."""
+def write_run(
+    fitted: Fitted, metrics: dict[str, Any], out: Path, graph: dict[str, Any]
+) -> None:
+    """Write every file of the run to a temporary name, then rename.
+
+    ``graph`` is what the user said about the graph, so that the run can be repeated.
+    """
     with whole_directory(out) as folder:
         config = {
             "schema": SCHEMA,
@@ -81,6 +86,7 @@ def write_run(fitted: Fitted, metrics: dict[str, Any], out: Path) -> None:
             "dataset": metrics["dataset"],
             "split": metrics["split"],
             "seed": fitted.seed,
+            "graph": graph,
             "options": as_plain(fitted.config),
         }
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)

@@ -48,6 +48,7 @@ def save_fitted(fitted: Fitted, directory: Path) -> None:
         "num_features": fitted.data.x.size(1),
         "num_edges": fitted.data.edge_index.size(1),
         "directed": bool(getattr(fitted.data, "directed", False)),
+        "class_names": getattr(fitted.data, "class_names", None),
         "node_ids": getattr(fitted.data, "node_ids", None),
         "table_schema": getattr(fitted.data, "table_schema", None),
         "epochs": prediction.epochs,
@@ -55,6 +56,7 @@ def save_fitted(fitted: Fitted, directory: Path) -> None:
         "seconds": prediction.seconds,
         "graph_mode": prediction.graph_mode,
         "facts": prediction.facts,
+        "input": fitted.facts,
     }
     if prediction.predictor is not None:
         own, facts["predictor"] = prediction.predictor.state()
@@ -81,10 +83,13 @@ def load_fitted(directory: str | Path) -> Fitted:
     except (OSError, SafetensorError) as error:
         raise InputError(f"{folder / TENSORS}: can't be read ({error})") from None
     try:
-        return _rebuild(facts, tensors)
-    except (KeyError, TypeError, RuntimeError) as error:
+        fitted = _rebuild(facts, tensors)
+        _check(fitted)
+        return fitted
+    except Exception as error:  # a file from anywhere can be wrong in any way
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
         raise InputError(
-            f"{folder / FACTS}: not a model this version can read ({error})"
+            f"{folder / FACTS}: not a model this version can read ({what})"
         ) from None
 
 
@@ -96,7 +101,7 @@ def _read_facts(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{folder}: no saved model here ({FACTS} is missing)"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: can't be read ({error})") from None
     if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
         raise InputError(f"{path}: expected a model file with schema {SCHEMA}")
@@ -108,7 +113,7 @@ def _rebuild(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Fitted:
     data.num_nodes = tensors["y"].numel()
     for name in _MASKS:
         data[name] = tensors[name]
-    for name in ("name", "directed", "node_ids", "table_schema"):
+    for name in ("name", "directed", "class_names", "node_ids", "table_schema"):
         if facts[name] is not None:
             data[name] = facts[name]
     # The graph itself is not kept: only its size, for records.
@@ -140,7 +145,45 @@ def _rebuild(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Fitted:
         threads=facts["threads"],
         device=facts["device"],
         notes=tuple(facts["notes"]),
+        facts=dict(facts["input"]),
     )
+
+
+def _check(fitted: Fitted) -> None:
+    """Refuse tensors that do not belong together, before anything indexes with them."""
+    data, prediction = fitted.data, fitted.prediction
+    n, c = prediction.logits.shape
+    per_node = {"y": data.y} | {name: data[name] for name in _MASKS}
+    if prediction.utilization is not None:
+        per_node |= vars(prediction.utilization)
+    for name, tensor in per_node.items():
+        _require(
+            tensor.shape == (n,), f"{name} has not one entry for each of {n} nodes"
+        )
+    _require(prediction.logits.is_floating_point(), "logits are no floats")
+    _require(
+        all(data[name].dtype == torch.bool for name in _MASKS), "masks are no bools"
+    )
+    _require(data.y.dtype == torch.int64, "y is no int64")
+    _require(n > 0 and bool((data.y < c).all()), f"y is not below {c}")
+    _require(fitted.classes.shape == (c,), f"there are not {c} classes")
+    for name, size in (("class_names", c), ("node_ids", n)):
+        values = data.get(name, None)
+        _require(values is None or len(values) == size, f"{name} is not {size} long")
+    graph = prediction.graph
+    if isinstance(graph, LowRankGraph):
+        _require(graph.left.shape == graph.right.shape, "graph factors differ in shape")
+    if isinstance(graph, ExplicitGraph):
+        crow, col = graph.csr.crow, graph.csr.col
+        _require(int(crow[0]) == 0 and bool((crow.diff() >= 0).all()), "graph rows")
+        _require(int(crow[-1]) == col.numel() == graph.csr.value.numel(), "graph size")
+        _require(bool(((col >= 0) & (col < n)).all()), "graph columns")
+    _require(graph is None or graph.shape == (n, n), f"graph is not {n}×{n}")
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)
 
 
 def _graph_tensors(graph: ELUGraph) -> dict[str, Tensor]:

@@ -50,6 +50,7 @@ def _run(arguments: list[str] | None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _say_warning  # type: ignore[assignment]
             code = app(arguments, standalone_mode=False, prog_name="elugcn")
+            sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except (InputError, MissingExtraError) as error:
         return _fail(str(error))
@@ -62,10 +63,19 @@ def _run(arguments: list[str] | None) -> int:
         print("elugcn: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output went away (| head): there is nobody to tell, and
-        # Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _reader_gone()
+    except SystemExit as done:
+        # Typer and Rich turn a broken pipe into an exit of their own.
+        if isinstance(done.__context__, BrokenPipeError):
+            return _reader_gone()
+        raise
+
+
+def _reader_gone() -> int:
+    """The reader of our output went away (``| head``): there is nobody to tell."""
+    # Python would complain again when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _fail(message: str) -> int:

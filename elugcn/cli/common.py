@@ -5,23 +5,28 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from torch_geometric.data import Data
 
 from elugcn.cli.options import FitOptions, GraphOptions
-from elugcn.config import parse_assignments, resolve_config
+from elugcn.config import parse_assignments, read_yaml, resolve_config
 from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.data.tables import load_tables
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted, fit_graph
+from elugcn.methods.base import BaseConfig
 from elugcn.storage import json_safe
 from elugcn.training.progress import default_progress
 
 DEFAULT_DATASET = "digits"
+DEFAULT_METHOD = "elu-gcn"
+# Where things are on this machine is no part of a run.
+_LOCAL = ("data_dir",)
 
 
 @dataclass
@@ -32,6 +37,70 @@ class LoadedGraph:
     preset: str | None
     split: int
     graph: CheckedGraph
+    options: GraphOptions
+
+    def plain_options(self) -> dict[str, Any]:
+        """What the user said about the graph, as YAML holds it."""
+        return _plain(replace(self.options, dataset=self.name_of_dataset))
+
+    @property
+    def name_of_dataset(self) -> str | None:
+        """The dataset's name; None for tables."""
+        return self.name if self.options.nodes is None else None
+
+
+@dataclass
+class Settings:
+    """The options of a command once the file of ``--config`` has had its say."""
+
+    graph: GraphOptions
+    seed: int
+    method: str
+
+
+def settle(graph: GraphOptions, fit: FitOptions, method: str | None = None) -> Settings:
+    """Fill what the command line leaves open from the ``config.yaml`` of a run.
+
+    The file's graph is taken whole, and only if the command line names none.
+    """
+    said = {} if fit.config is None else read_yaml(fit.config)
+    if "options" not in said:
+        said = {}
+    named = (graph.dataset, graph.nodes, graph.edges)
+    if said.get("graph") and all(v is None for v in named):
+        known = {f.name for f in fields(GraphOptions)}
+        if not set(said["graph"]) <= known:
+            wrong = min(set(said["graph"]) - known)
+            raise InputError(f"--config {fit.config}: unknown key {wrong!r} in graph")
+        graph = GraphOptions(**(_typed(said["graph"], fit.config) | _plain(graph)))
+    seed = said.get("seed", 0) if fit.seed is None else fit.seed
+    if not isinstance(seed, int):
+        raise InputError(f"--config {fit.config}: seed must be a whole number")
+    chosen = method or str(said.get("method", DEFAULT_METHOD))
+    return Settings(graph, seed, chosen)
+
+
+def _plain(options: GraphOptions) -> dict[str, Any]:
+    """The options that differ from their defaults."""
+    out: dict[str, Any] = {}
+    for f in fields(GraphOptions):
+        value = getattr(options, f.name)
+        if value != f.default and f.name not in _LOCAL:
+            out[f.name] = str(value) if isinstance(value, Path) else value
+    return out
+
+
+def _typed(values: dict[str, Any], file: Path | None) -> dict[str, Any]:
+    """Options of a graph as a file has them."""
+    kinds = {"data_option": list, "split": int, "labels_per_class": int}
+    kinds |= {"directed": bool, "val_fraction": float, "test_fraction": float}
+    for key, value in values.items():
+        if not isinstance(value, kinds.get(key, str)):
+            raise InputError(f"--config {file}: graph {key} can't be {value!r}")
+    return {
+        key: Path(value) if key in ("nodes", "edges") else value
+        for key, value in values.items()
+    }
 
 
 def load_graph(options: GraphOptions, seed: int) -> LoadedGraph:
@@ -39,26 +108,40 @@ def load_graph(options: GraphOptions, seed: int) -> LoadedGraph:
     if options.nodes is None and options.edges is None:
         name = options.dataset or DEFAULT_DATASET
         info = dataset_info(name)
-        extra = parse_assignments(options.data_option or [])
-        data = load_dataset(
-            name,
-            options.split,
-            options.data_dir,
-            labels_per_class=options.labels_per_class,
-            directed=options.directed,
-            **extra,
-        )
+        data = read_dataset(name, options)
         graph = check_data(data, features=options.features, seed=seed)
         # The tuned values are for the dataset as published, with its own labels.
         preset = info.name if options.labels_per_class is None else None
-        return LoadedGraph(info.name, preset, options.split, graph)
+        return LoadedGraph(info.name, preset, options.split or 0, graph, options)
     if options.dataset is not None:
         raise InputError("give --dataset, or --nodes and --edges, not both")
     if options.nodes is None or options.edges is None:
         missing = "--nodes" if options.nodes is None else "--edges"
         raise InputError(f"own tables need --nodes and --edges; {missing} is missing")
     data = read_tables(options, seed)
-    return LoadedGraph(options.nodes.stem, None, 0, check_data(data, seed=seed))
+    graph = check_data(data, seed=seed)
+    return LoadedGraph(options.nodes.stem, None, 0, graph, options)
+
+
+def read_dataset(name: str, options: GraphOptions) -> Data:
+    """The dataset with the options that go with it."""
+    extra = parse_assignments(options.data_option or [], "--data-option")
+    info = dataset_info(name)
+    for key in extra:
+        if key not in info.options:
+            known = ", ".join(info.options) or "none"
+            raise InputError(
+                f"--data-option: unknown option {key!r} for dataset {info.name}; "
+                f"known: {known}"
+            )
+    return load_dataset(
+        name,
+        options.split or 0,
+        options.data_dir,
+        labels_per_class=options.labels_per_class,
+        directed=options.directed,
+        **extra,
+    )
 
 
 def read_tables(
@@ -85,23 +168,35 @@ def read_tables(
     )
 
 
-def fit_loaded(loaded: LoadedGraph, method: str, options: FitOptions) -> Fitted:
-    """Fit a method with the resolved configuration."""
+def configure(preset: str | None, method: str, options: FitOptions) -> BaseConfig:
+    """The configuration that defaults, preset, file and options give together."""
     given = parse_assignments(options.set_ or [])
     if options.graph_mode is not None:
         given["graph_mode"] = options.graph_mode
-    config = resolve_config(method, loaded.preset, options.config, given)
+    return resolve_config(method, preset, options.config, given)
+
+
+def fit_loaded(
+    loaded: LoadedGraph,
+    method: str,
+    config: BaseConfig,
+    seed: int,
+    options: FitOptions,
+) -> Fitted:
+    """Fit a method to the graph."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-        return fit_graph(
+        fitted = fit_graph(
             loaded.graph,
             method,
             config,
-            seed=options.seed,
+            seed=seed,
             device=options.device,
             n_threads=options.threads,
             progress=default_progress(options.quiet or options.json_),
         )
+    fitted.facts["features"] = loaded.options.features
+    return fitted
 
 
 def console() -> Console:

@@ -23,12 +23,16 @@ def run(
         typer.Option(help="Where the files are; else $ELUGCN_DATA, else the cache."),
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="The names alone.")] = False,
 ) -> None:
     """List the datasets: size, homophily, splits, and whether they are on disk."""
     rows = [(info, is_on_disk(info.name, data_dir)) for info in list_datasets()]
     if json_:
         records = [json_safe(asdict(i)) | {"on_disk": here} for i, here in rows]
         print(json.dumps({"datasets": records}))
+        return
+    if quiet:
+        print("\n".join(info.name for info, _ in rows))
         return
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
-from elugcn.cli.common import console, fit_loaded, load_graph, percent, print_json
+from elugcn.cli.common import (
+    configure,
+    console,
+    fit_loaded,
+    load_graph,
+    percent,
+    print_json,
+    settle,
+)
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
 from elugcn.diagnosis import diagnose
 from elugcn.runs import class_names
@@ -20,12 +29,14 @@ def run(graph: GraphOptions, fit: FitOptions) -> None:
 
     A plain GCN and label propagation are compared (Definition 1); nothing is saved.
     """
-    loaded = load_graph(graph, fit.seed)
-    fitted = fit_loaded(loaded, "elu-graph", fit)
+    settings = settle(graph, fit)
+    loaded = load_graph(settings.graph, settings.seed)
+    config = configure(loaded.preset, "elu-graph", fit)
+    fitted = fit_loaded(loaded, "elu-graph", config, settings.seed, fit)
     use = fitted.prediction.utilization
     assert use is not None
     result = diagnose(use, fitted.data, class_names(fitted))
-    result = {"dataset": loaded.name, "seed": fit.seed} | result
+    result = {"dataset": loaded.name, "seed": settings.seed} | result
     if fit.json_:
         print_json(result)
     elif not fit.quiet:
@@ -34,7 +45,7 @@ def run(graph: GraphOptions, fit: FitOptions) -> None:
 
 def _show(result: dict[str, Any]) -> None:
     screen = console()
-    screen.print(f"[bold]What the labels do[/bold] on {result['dataset']}")
+    screen.print(f"[bold]What the labels do[/bold] on {escape(result['dataset'])}")
     table = Table(box=None, padding=(0, 1, 0, 1))
     table.add_column("nodes")
     for column in ("share", "GCN right", "LPA right"):
@@ -58,7 +69,7 @@ def _show(result: dict[str, Any]) -> None:
         classes.add_column(column, justify="right")
     for row in result["classes"]:
         classes.add_row(
-            row["name"],
+            escape(row["name"]),
             f"{row['labels']:,}",
             f"{row['nodes']:,}",
             percent(row["elu"]),

@@ -7,10 +7,18 @@ from typing import Annotated
 
 import typer
 
-from elugcn.cli.common import console, fit_loaded, load_graph, print_json
+from elugcn.cli.common import (
+    configure,
+    console,
+    fit_loaded,
+    load_graph,
+    print_json,
+    settle,
+)
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
 from elugcn.errors import InputError
 from elugcn.export import SUFFIXES, check_suffix, write_graph
+from elugcn.methods.elu_config import ELUGCNConfig
 
 NAME = "graph"
 
@@ -34,9 +42,12 @@ def run(
             raise InputError(f"--topk and --graph-mode {fit.graph_mode} contradict")
         fit.graph_mode = "topk"
         fit.set_ = [*(fit.set_ or []), f"topk={topk}"]
-    check_suffix(out, fit.graph_mode or "implicit")
-    loaded = load_graph(graph, fit.seed)
-    fitted = fit_loaded(loaded, "elu-graph", fit)
+    settings = settle(graph, fit)
+    loaded = load_graph(settings.graph, settings.seed)
+    config = configure(loaded.preset, "elu-graph", fit)
+    assert isinstance(config, ELUGCNConfig)
+    check_suffix(out, config.members()[0][1].graph_mode)
+    fitted = fit_loaded(loaded, "elu-graph", config, settings.seed, fit)
     learned = fitted.prediction.graph
     assert learned is not None
     ids = getattr(fitted.data, "node_ids", None)
@@ -58,4 +69,5 @@ def run(
             if learned.mode == "implicit"
             else f"{written:,} weighted edges"
         )
-        console().print(f"ELU graph of {loaded.name}: {what} in {out}")
+        said = f"ELU graph of {loaded.name}: {what} in {out}"
+        console().print(said, markup=False)

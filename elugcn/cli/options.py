@@ -15,6 +15,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from elugcn.fitting import MAX_SEED
+
 _SOURCE, _TABLES, _FIT = "Which graph", "Own tables", "How it is fitted"
 
 
@@ -30,8 +32,11 @@ class GraphOptions:
         ),
     ] = None
     split: Annotated[
-        int, typer.Option(help="Which split of the dataset.", rich_help_panel=_SOURCE)
-    ] = 0
+        int | None,
+        typer.Option(
+            help="Which split of the dataset; 0 if not given.", rich_help_panel=_SOURCE
+        ),
+    ] = None
     labels_per_class: Annotated[
         int | None,
         typer.Option(
@@ -126,8 +131,14 @@ class FitOptions:
     """How a method is fitted and where its output goes."""
 
     seed: Annotated[
-        int, typer.Option(help="Seed of everything random.", rich_help_panel=_FIT)
-    ] = 0
+        int | None,
+        typer.Option(
+            min=0,
+            max=MAX_SEED,
+            help="Seed of everything random; 0 if not given.",
+            rich_help_panel=_FIT,
+        ),
+    ] = None
     device: Annotated[
         str, typer.Option(help="auto, cpu or cuda.", rich_help_panel=_FIT)
     ] = "auto"
@@ -139,7 +150,11 @@ class FitOptions:
     ] = None
     config: Annotated[
         Path | None,
-        typer.Option(help="YAML with options of the method.", rich_help_panel=_FIT),
+        typer.Option(
+            help="YAML with options of the method, or the config.yaml of a run to "
+            "repeat.",
+            rich_help_panel=_FIT,
+        ),
     ] = None
     set_: Annotated[
         list[str] | None,

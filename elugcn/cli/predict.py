@@ -10,14 +10,19 @@ from typing import Annotated
 import typer
 
 from elugcn.atomic import whole_file
-from elugcn.cli.common import console, percent, print_json, read_tables
+from elugcn.cli.common import (
+    console,
+    percent,
+    print_json,
+    read_dataset,
+    read_tables,
+)
 from elugcn.cli.options import GraphOptions, grouped
 from elugcn.data.checks import check_data
-from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted
 from elugcn.methods.base import Prediction
-from elugcn.runs import write_predictions
+from elugcn.runs import class_names, write_predictions
 from elugcn.storage import load_fitted
 
 NAME = "predict"
@@ -41,12 +46,12 @@ def run(
 
     Another graph needs the same feature columns; the model is not trained again.
     """
+    if json_ and out is None:
+        raise InputError("--json needs --out FILE for the predictions themselves")
     fitted = load_fitted(run_directory)
     elsewhere = graph.nodes is not None or graph.edges is not None or graph.dataset
     if elsewhere:
         fitted = apply_elsewhere(fitted, graph)
-    if json_ and out is None:
-        raise InputError("--json needs --out FILE for the predictions themselves")
     if out is None:
         write_predictions(fitted, sys.stdout)
         return
@@ -63,7 +68,8 @@ def run(
         print_json(summary)
     elif not quiet:
         right = "" if score is None else f", {percent(score)} of those labelled right"
-        console().print(f"{summary['n_nodes']:,} nodes predicted{right}: {out}")
+        said = f"{summary['n_nodes']:,} nodes predicted{right}: {out}"
+        console().print(said, markup=False)
 
 
 def apply_elsewhere(fitted: Fitted, options: GraphOptions) -> Fitted:
@@ -75,7 +81,9 @@ def apply_elsewhere(fitted: Fitted, options: GraphOptions) -> Fitted:
         )
     schema = getattr(fitted.data, "table_schema", None)
     if options.dataset is not None:
-        data = load_dataset(options.dataset, options.split, options.data_dir)
+        if options.nodes is not None or options.edges is not None:
+            raise InputError("give --dataset, or --nodes and --edges, not both")
+        data = read_dataset(options.dataset, options)
     elif options.nodes is None or options.edges is None:
         missing = "--nodes" if options.nodes is None else "--edges"
         raise InputError(f"another graph needs both tables; {missing} is missing")
@@ -86,15 +94,20 @@ def apply_elsewhere(fitted: Fitted, options: GraphOptions) -> Fitted:
         )
     else:
         data = read_tables(options, schema=schema)
-    checked = check_data(data, features=options.features, require_labels=False).data
+    # Tables carry in their schema how features were made; datasets do not.
+    features = None if schema is not None else fitted.facts.get("features")
+    features = options.features or features
+    checked = check_data(data, features=features, require_labels=False).data
     expected = getattr(fitted.data, "saved_num_features", checked.x.size(1))
     if checked.x.size(1) != expected:
         raise InputError(
             f"the run was trained with {expected} features; this graph has "
             f"{checked.x.size(1)}"
         )
-    for mask in ("train_mask", "val_mask", "test_mask"):
-        if mask not in checked:
-            checked[mask] = checked.y.new_zeros(checked.y.shape).bool()
+    names = class_names(fitted)
+    if list(checked.class_names) != names:
+        # Other classes: the labels there say nothing about these predictions.
+        checked.y = checked.y.new_full(checked.y.shape, -1)
+    checked.class_names = names
     prediction = Prediction(logits=predictor.logits(checked).cpu())
     return dataclasses.replace(fitted, data=checked, prediction=prediction)

@@ -6,11 +6,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from elugcn.atomic import check_writable
-from elugcn.cli.common import console, fit_loaded, load_graph, percent, print_json
+from elugcn.cli.common import (
+    DEFAULT_METHOD,
+    configure,
+    console,
+    fit_loaded,
+    load_graph,
+    percent,
+    print_json,
+    settle,
+)
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
+from elugcn.errors import InputError
 from elugcn.methods.registry import METHODS, get_method
 from elugcn.runs import default_out, metrics_of, write_run
 
@@ -22,8 +33,9 @@ def run(
     graph: GraphOptions,
     fit: FitOptions,
     method: Annotated[
-        str, typer.Option(help=f"One of {', '.join(METHODS)}.")
-    ] = "elu-gcn",
+        str | None,
+        typer.Option(help=f"One of {', '.join(METHODS)}; {DEFAULT_METHOD} if omitted."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Run directory, new; else runs/<dataset>-<method>-…"),
@@ -33,14 +45,20 @@ def run(
 
     With no option: the embedded digits graph, which needs no network.
     """
-    get_method(method)
+    settings = settle(graph, fit, method)
+    name, seed = settings.method, settings.seed
+    if name not in METHODS:
+        get_method(name)  # says which there are
+        raise InputError(f"{name} is no classifier: see elugcn graph")
     if out is not None:
         check_writable(out)
-    loaded = load_graph(graph, fit.seed)
-    fitted = fit_loaded(loaded, method, fit)
-    target = out or default_out(loaded.name, method, fit.seed)
+    loaded = load_graph(settings.graph, seed)
+    config = configure(loaded.preset, name, fit)
+    check_writable(out or default_out(loaded.name, name, seed))
+    fitted = fit_loaded(loaded, name, config, seed, fit)
+    target = out or default_out(loaded.name, name, seed)
     metrics = metrics_of(fitted, loaded.name, loaded.split, target)
-    write_run(fitted, metrics, target)
+    write_run(fitted, metrics, target, loaded.plain_options())
     if fit.json_:
         print_json(metrics)
     elif not fit.quiet:
@@ -54,15 +72,16 @@ def _summary(metrics: dict[str, Any]) -> None:
         f"{metrics['n_nodes']:,} nodes, {metrics['n_edges']:,} edges, "
         f"{metrics['n_classes']} classes"
     )
-    screen.print(f"[bold]{metrics['method']}[/bold] on {metrics['dataset']}: {size}")
+    name = escape(metrics["dataset"])
+    screen.print(f"[bold]{metrics['method']}[/bold] on {name}: {size}")
     for note in metrics["notes"]:
         screen.print(f"  note: {note}", markup=False)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
     table.add_column(style="dim")
     table.add_column()
     for part in ("train", "val", "test"):
-        name = {"val": "validation"}.get(part, part)
-        table.add_row(f"{name} accuracy", percent(metrics[f"{part}_accuracy"]))
+        part_name = {"val": "validation"}.get(part, part)
+        table.add_row(f"{part_name} accuracy", percent(metrics[f"{part}_accuracy"]))
     if metrics["elu_fraction"] is not None:
         nelu = 1 - metrics["elu_fraction"] - metrics["unreachable_fraction"]
         table.add_row(
@@ -75,10 +94,11 @@ def _summary(metrics: dict[str, Any]) -> None:
         judged = ", ".join(
             f"{name} {percent(value)}" for name, value in details["candidates"].items()
         )
-        table.add_row("on validation", judged)
-        table.add_row("chosen", f"{details['chosen']}, η = {details['eta']:g}")
+        table.add_row("on validation", escape(judged))
+        chosen = escape(details["chosen"])
+        table.add_row("chosen", f"{chosen}, η = {details['eta']:g}")
     took = f"{metrics['seconds']['total']:.1f} s"
     where = f"{metrics['device']}, {metrics['threads']} thread(s)"
     table.add_row("time", f"{took} on {where}")
-    table.add_row("results", f"[bold]{metrics['out']}[/bold]")
+    table.add_row("results", f"[bold]{escape(metrics['out'])}[/bold]")
     screen.print(table)

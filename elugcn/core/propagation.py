@@ -9,6 +9,7 @@ influence that the labelled nodes of that class have on node i.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -67,8 +68,26 @@ class MixedOrder:
     order: int
 
     def __matmul__(self, z: Tensor) -> Tensor:
+        out: Tensor = _Mixed.apply(z, self)  # type: ignore[no-untyped-call]
+        return out
+
+    def multiply(self, adj: CSR, z: Tensor) -> Tensor:
+        """Horner's scheme, t ← Â t + z, with one buffer and no autograd records."""
         total = z
         for _ in range(self.order):
-            z = self.adj @ z
-            total = total + z
+            total = (adj @ total).add_(z)
         return total / (self.order + 1)
+
+
+class _Mixed(torch.autograd.Function):
+    """z ↦ Π z; the gradient is Πᵀ g, the same sum with Âᵀ."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, mixed: MixedOrder) -> Tensor:
+        ctx.mixed = mixed
+        return mixed.multiply(mixed.adj, z)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        mixed: MixedOrder = ctx.mixed
+        return mixed.multiply(mixed.adj.T, grad), None

@@ -17,6 +17,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from elugcn.core.random import keep_mask
+
 
 @dataclass(frozen=True, eq=False)
 class CSR:
@@ -113,8 +115,8 @@ class CSR:
         """Inverted dropout on the stored entries; a dropped zero stays zero."""
         if not training or p == 0.0:
             return self
-        keep = torch.empty_like(self.value).bernoulli_(1.0 - p)
-        return self.with_values(self.value * keep.div_(1.0 - p))
+        keep = keep_mask((self.nnz,), p, self.value)
+        return self.with_values(keep.mul_(self.value))
 
     def to(self, device: torch.device) -> CSR:
         """The matrix on another device."""

@@ -14,8 +14,25 @@ from elugcn.core.operators import Scaling
 from elugcn.errors import InputError
 from elugcn.methods.neural import GCNConfig, MLPConfig
 
-# What an unknown graph gets: members of the family that each win somewhere.
-DEFAULT_VARIANTS: tuple[Mapping[str, Any], ...] = ()
+# What an unknown graph gets: members of the family that each win somewhere. The first
+# is the strongest where edges join alike nodes and labels are few; the second is the
+# published two-view objective with ELU nodes as further targets.
+DEFAULT_VARIANTS: tuple[Mapping[str, Any], ...] = (
+    {
+        "name": "random propagation",
+        "order": 8,
+        "drop_node": 0.5,
+        "dropout": 0.5,
+        "draws": 2,
+        "lambda_cons": 1.0,
+        "lambda_con": 0.0,
+        "warmup": 100,
+        "eta": 0.1,
+        "pseudo_weight": 1.0,
+        "rounds": 2,
+    },
+    {"name": "two views", "eta": 0.2, "pseudo_weight": 1.0, "rounds": 2},
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +55,9 @@ class ELUGCNConfig(GCNConfig):
     mlp_lr: float = 0.01
     mlp_weight_decay: float = 5e-4
     expand_labels: bool = True
-    form: Form = "transposed"
+    form: Form = "paper"
     init: Init = "lpa"
-    k: int = 4
+    k: int = 2
     beta: float = 1.0
     damping: float = 0.0
     normalization: Normalization = "l2"

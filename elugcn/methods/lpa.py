@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from elugcn.core.propagation import propagate_labels
+from elugcn.errors import InputError
 from elugcn.methods.base import BaseConfig, Prediction, Problem, Run
 
 
@@ -16,6 +17,12 @@ class LPAConfig(BaseConfig):
 
     lpa_steps: int = 50
     lpa_alpha: float = 0.9
+
+    def __post_init__(self) -> None:
+        if self.lpa_steps < 1:
+            raise InputError(f"lpa_steps must be at least 1; got {self.lpa_steps}")
+        if not 0.0 <= self.lpa_alpha <= 1.0:
+            raise InputError(f"lpa_alpha must be between 0 and 1; got {self.lpa_alpha}")
 
 
 def fit_lpa(problem: Problem, config: LPAConfig, run: Run) -> Prediction:

@@ -10,7 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from elugcn.core.elu_graph import check_choice
 from elugcn.core.sparse import CSR
+from elugcn.errors import InputError
 from elugcn.methods.base import (
     BaseConfig,
     Prediction,
@@ -36,6 +38,15 @@ class NetworkConfig(BaseConfig):
     epochs: int = 500
     patience: int = 100
     select: str = "accuracy"  # accuracy | loss, on validation
+
+    def __post_init__(self) -> None:
+        check_choice("decay", self.decay, ("all", "first"))
+        check_choice("select", self.select, ("accuracy", "loss"))
+        check_least(self, 1, "hidden_channels", "epochs")
+        check_least(self, 0, "patience", "weight_decay")
+        check_probability(self, "dropout")
+        if not self.lr > 0:
+            raise InputError(f"lr must be positive; got {self.lr}")
 
     def fit(self) -> Fit:
         """The training loop's part of it."""
@@ -65,6 +76,28 @@ class GCNConfig(NetworkConfig):
     residual: bool = False
     order: int = 0  # 0: Â in every layer; K: mean of Â⁰…Âᴷ in the first only
     drop_node: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("norm", self.norm, ("none", "layer", "batch"))
+        check_least(self, 2, "num_layers")
+        check_least(self, 0, "order")
+        check_probability(self, "drop_node")
+
+
+def check_least(config: object, least: int, *options: str) -> None:
+    """Refuse numbers below ``least``."""
+    for option in options:
+        value = getattr(config, option)
+        if not value >= least:
+            raise InputError(f"{option} must be at least {least}; got {value}")
+
+
+def check_probability(config: object, option: str) -> None:
+    """Refuse a share that would drop everything, or more."""
+    value = getattr(config, option)
+    if not 0.0 <= value < 1.0:
+        raise InputError(f"{option} must be at least 0 and below 1; got {value}")
 
 
 class NetworkPredictor(Predictor):
@@ -98,14 +131,17 @@ class NetworkPredictor(Predictor):
     ) -> NetworkPredictor:
         """The inverse of ``state``."""
         kinds: dict[str, type[GCN] | type[MLP]] = {"GCN": GCN, "MLP": MLP}
-        model = kinds[facts["kind"]](**facts["architecture"])
+        # Without storage, so that no size in a file is believed before the weights
+        # are seen to have it.
+        with torch.device("meta"):
+            model = kinds[facts["kind"]](**facts["architecture"])
         prefix = "model."
         weights = {
             k.removeprefix(prefix): v
             for k, v in tensors.items()
             if k.startswith(prefix)
         }
-        model.load_state_dict(weights)
+        model.load_state_dict(weights, assign=True)
         scaler = FeatureScaler.restore(tensors, facts["scaler"])
         return cls(model.eval(), scaler, facts["self_loops"], facts["architecture"])
 

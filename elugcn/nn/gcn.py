@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elugcn.core.propagation import MixedOrder
+from elugcn.core.random import dropout, keep_mask
 from elugcn.core.sparse import CSR
 from elugcn.nn.layers import Features, drop_matmul
 
@@ -104,7 +105,7 @@ class GCN(nn.Module):
             zip(self.norms, self.weights[1:], self.biases[1:], strict=False)
         ):
             h = F.relu(norm(h))
-            out = F.dropout(h, self.dropout, self.training) @ weight
+            out = dropout(h, self.dropout, self.training) @ weight
             if not self.order:
                 out = torch.cat(_side_by_side(adj, list(out.chunk(len(hidden)))))
             out = out + bias
@@ -115,8 +116,7 @@ class GCN(nn.Module):
     def _first_product(self, x: Features) -> Tensor:
         z = drop_matmul(x, self.weights[0], self.dropout, self.training)
         if self.training and self.drop_node:
-            keep = torch.empty(z.size(0), 1, device=z.device)
-            z = z * keep.bernoulli_(1.0 - self.drop_node).div_(1.0 - self.drop_node)
+            z = z * keep_mask((z.size(0), 1), self.drop_node, z)
         return z
 
     def first_layer(self) -> list[nn.Parameter]:

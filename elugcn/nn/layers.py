@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from torch import Tensor
 
+from elugcn.core.random import dropout
 from elugcn.core.sparse import CSR
 
 Features = CSR | Tensor
@@ -14,4 +14,4 @@ def drop_matmul(x: Features, weight: Tensor, p: float, training: bool) -> Tensor
     """dropout(X) W. On sparse X only stored entries are dropped (zeros stay zero)."""
     if isinstance(x, CSR):
         return x.dropout(p, training) @ weight
-    return F.dropout(x, p, training) @ weight
+    return dropout(x, p, training) @ weight

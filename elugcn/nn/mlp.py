@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elugcn.core.random import dropout
 from elugcn.nn.layers import Features, drop_matmul
 
 
@@ -51,7 +52,7 @@ class MLP(nn.Module):
         h = drop_matmul(x, self.weight, self.dropout, self.training) + self.bias
         if not self.linear:
             h = F.relu(h)
-        out: Tensor = self.out(F.dropout(h, self.dropout, self.training))
+        out: Tensor = self.out(dropout(h, self.dropout, self.training))
         return out
 
     def first_layer(self) -> list[nn.Parameter]:

@@ -1,0 +1,148 @@
+"""The installed program: what only a process of its own can show."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import elugcn as package
+from tests.cli.conftest import Command, Tables, rows_of
+
+pytestmark = pytest.mark.slow
+
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
+PROGRAM = str(Path(sys.executable).with_name("elugcn"))
+
+
+def test_version_and_help(process: Command) -> None:
+    done = process("--version")
+    assert (done.code, done.out, done.err) == (0, f"elugcn {package.__version__}\n", "")
+
+
+def test_train_predict_and_an_error(process: Command, tables: Tables) -> None:
+    done = process(
+        "train", *tables.write(), "--set", "epochs=3", "--json", "--out", "run"
+    )
+    assert done.json["out"] == "run"
+    assert done.err == ""
+    done = process("predict", "run", "--json", "--out", "p.csv")
+    assert done.json["n_nodes"] == 60
+    assert Path("p.csv").read_text() == Path("run/predictions.csv").read_text()
+    done = process("predict", "run", *tables.write(), "--out", "run/x/p.csv")
+    assert (done.code, done.out, len(done.errors)) == (2, "", 1)
+    assert "Traceback" not in done.err
+
+
+def test_diagnose(process: Command) -> None:
+    arguments = ["--dataset", "karate", "--set", "epochs=3", "--json"]
+    done = process("diagnose", *arguments)
+    assert done.json["dataset"] == "karate"
+    assert done.err == ""
+
+
+def test_graph(process: Command) -> None:
+    arguments = ["--dataset", "karate", "--set", "epochs=3", "--topk", "2", "--quiet"]
+    done = process("graph", *arguments, "--out", "g.csv")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert len(rows_of(Path("g.csv"))) == 68
+
+
+def test_datasets(process: Command) -> None:
+    assert len(process("datasets", "--json").json["datasets"]) > 10
+
+
+def test_too_large_an_explicit_graph_is_refused_quickly(process: Command) -> None:
+    start = time.monotonic()
+    done = process(
+        "train", "--dataset", "sbm", "--data-option", "n=400000",
+        "--data-option", "n_features=4", "--graph-mode", "paper",
+        "--set", "epochs=1", "--out", "run",
+    )  # fmt: skip
+    assert done.code == 2
+    (line,) = done.errors
+    assert "graph mode 'paper' would need about" in line
+    assert time.monotonic() - start < 60
+    assert list(Path().iterdir()) == []
+
+
+def test_interrupt_leaves_nothing(folder: Path) -> None:
+    # The driver says when training has begun; before that Python is importing.
+    driver = """
+import pathlib, sys
+from elugcn.training import loop
+before = loop._adam
+def adam(*rest):
+    pathlib.Path(sys.argv[1]).touch()
+    return before(*rest)
+loop._adam = adam
+from elugcn.cli import main
+main(["train", "--dataset", "sbm", "--set", "epochs=10000000",
+      "--set", "patience=10000000", "--out", "runs/x"])
+"""
+    begun = folder.parent / f"{folder.name}-begun"
+    child = subprocess.Popen(
+        [sys.executable, "-c", driver, str(begun)],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Under a shell that ignores the signal, children would too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        end = time.monotonic() + 120
+        while not begun.exists():
+            assert child.poll() is None, child.communicate()
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert (child.returncode, out, err) == (130, "", "elugcn: interrupted\n")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_reader_that_goes_away(folder: Path) -> None:
+    command = f"{PROGRAM} train --dataset karate --set epochs=2 --out run | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("elu-gcn on karate")
+    assert done.stdout.count("\n") == 1
+    assert "\x1b" not in done.stdout
+    assert (folder / "run/model.json").is_file()
+
+
+def test_predictions_into_a_closed_pipe(folder: Path, process: Command) -> None:
+    """More output than a pipe holds, nobody reading: no traceback, no failure."""
+    arguments = ["--dataset", "sbm", "--data-option", "n=9000", "--method", "lpa"]
+    assert process("train", *arguments, "--quiet", "--out", "run").code == 0
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {PROGRAM} predict run | head -1"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "id,prediction,confidence,utilization,split\n"
+
+
+@pytest.mark.parametrize("dataset", ["cora", "citeseer"])
+def test_as_shipped(dataset: str, process: Command, data_dir: Path) -> None:
+    least = {"cora": 0.83, "citeseer": 0.72}[dataset]
+    done = process(
+        "train", "--dataset", dataset, "--data-dir", data_dir, "--seed", "0", "--json"
+    )
+    assert done.json["test_accuracy"] >= least
