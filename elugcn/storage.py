@@ -121,11 +121,11 @@ def _rebuild(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Fitted:
     data.saved_num_features = facts["num_features"]
     prediction = Prediction(
         logits=tensors["logits"],
-        epochs=facts["epochs"],
-        history=facts["history"],
-        seconds=facts["seconds"],
+        epochs=int(facts["epochs"]),
+        history=list(facts["history"]),
+        seconds=dict(facts["seconds"]),
         graph_mode=facts["graph_mode"],
-        facts=facts["facts"],
+        facts=dict(facts["facts"]),
     )
     if "predictor" in facts:
         kind = PREDICTORS[facts["predictor_kind"]]

@@ -45,12 +45,6 @@ def adjacency_of(data: Data) -> sp.csr_array:
     return sp.csr_array((ones, tuple(data.edge_index.numpy())), shape=(n, n))
 
 
-def half_known(data: Data, names: Any) -> np.ndarray[Any, Any]:
-    """Labels of every other node in the caller's own names."""
-    y = np.asarray(names)[data.y.numpy()]
-    return y
-
-
 @pytest.fixture(scope="module")
 def data(sbm: Draw) -> Data:
     return sbm(0)
@@ -121,7 +115,10 @@ def test_the_same_graph_again_is_predicted_alike(
 def test_new_nodes_need_no_refit(
     fitted: ELUGCNClassifier, data: Data, sbm: Draw
 ) -> None:
-    weights = [p.clone() for p in fitted.fitted_.prediction.predictor.network.model.parameters()]  # type: ignore[union-attr]
+    weights = [
+        p.clone()
+        for p in fitted.fitted_.prediction.predictor.network.model.parameters()
+    ]  # type: ignore[union-attr]
     grown = Data(
         x=torch.cat([data.x, data.x[:5]]),
         edge_index=torch.cat(
@@ -344,7 +341,9 @@ def test_a_model_is_never_written_over(
 
 
 def test_random_state(data: Data) -> None:
-    seeds = {quick(random_state=None, epochs=1).fit(data).fitted_.seed for _ in range(3)}
+    seeds = {
+        quick(random_state=None, epochs=1).fit(data).fitted_.seed for _ in range(3)
+    }
     assert len(seeds) == 3
     assert quick(random_state=np.int64(4), epochs=1).fit(data).fitted_.seed == 4
     for wrong in (-1, 2**32, 1.5, "a", True):
@@ -445,11 +444,12 @@ def test_a_data_object_comes_alone(data: Data) -> None:
         quick().fit(data, adjacency=adjacency_of(data))
 
 
-def test_no_edges_warns_and_trains(data: Data) -> None:
+def test_no_edges_warns_and_trains(sbm: Draw) -> None:
+    data = sbm(feature_noise=0.5)
     alone = change(edge_index=torch.empty(2, 0, dtype=torch.long))(data)
     with pytest.warns(UserWarning, match="no edges"):
-        clf = quick().fit(alone)
-    assert clf.score() > 0.4
+        clf = quick(epochs=60).fit(alone)
+    assert clf.score() > 0.8  # the features alone are enough here
     assert clf.label_utilization_ is not None
     # Nothing travels: only the training nodes themselves are reached.
     reached = ~clf.label_utilization_.unreachable
@@ -459,7 +459,6 @@ def test_no_edges_warns_and_trains(data: Data) -> None:
 def test_a_class_with_one_label(data: Data) -> None:
     y = np.full(150, -1)
     for label, count in ((0, 6), (1, 6), (2, 1)):
-        y[data.y.numpy().nonzero()[0][:0]] = label
         y[np.flatnonzero(data.y.numpy() == label)[:count]] = label
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -496,7 +495,7 @@ def test_oddities_are_noted(data: Data) -> None:
     odd = change(edge_index=torch.cat([once, extra], dim=1))(data)
     clf = quick().fit(odd)
     notes = " ".join(clf.notes_)
-    for words in ("1 self-loops", "repeated", "undirected", "isolated"):
+    for words in ("1 self-loops", "repeated", "mirrored", "isolated"):
         assert words in notes, words
     assert np.isfinite(clf.predict_proba()).all()
 

@@ -56,7 +56,9 @@ def test_everything_comes_back(method: str, checked: Draw, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("norm", ["layer", "batch"])
-def test_normalised_networks_come_back(norm: str, checked: Draw, tmp_path: Path) -> None:
+def test_normalised_networks_come_back(
+    norm: str, checked: Draw, tmp_path: Path
+) -> None:
     fitted = fit(checked, "gcn", norm=norm, num_layers=3, residual=True)
     save_fitted(fitted, tmp_path)
     loaded = load_fitted(tmp_path).prediction.predictor
@@ -66,7 +68,10 @@ def test_normalised_networks_come_back(norm: str, checked: Draw, tmp_path: Path)
 
 
 def drop(key: str) -> Callable[[Tensors], None]:
-    return lambda tensors: tensors.pop(key) and None
+    def apply(tensors: Tensors) -> None:
+        del tensors[key]
+
+    return apply
 
 
 def put(key: str, change: Callable[[Tensor], Tensor]) -> Callable[[Tensors], None]:
@@ -124,7 +129,9 @@ def test_tensors_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 64, b"\x80\x04cos\nsystem\n."])
-def test_other_files_are_refused(content: bytes, explicit: Fitted, tmp_path: Path) -> None:
+def test_other_files_are_refused(
+    content: bytes, explicit: Fitted, tmp_path: Path
+) -> None:
     save_fitted(explicit, tmp_path)
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)

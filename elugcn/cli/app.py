@@ -17,6 +17,7 @@ from elugcn.errors import InputError, MissingExtraError
 # What a wrong option raises. Typer keeps the class to itself (in its own copy of
 # click), but its public BadParameter derives from it.
 UsageError: Any = typer.BadParameter.__mro__[1]
+_INTERRUPTED = 130
 
 app = typer.Typer(
     name="elugcn",
@@ -51,6 +52,9 @@ def _run(arguments: list[str] | None) -> int:
             warnings.showwarning = _say_warning  # type: ignore[assignment]
             code = app(arguments, standalone_mode=False, prog_name="elugcn")
             sys.stdout.flush()
+        # Typer makes this of a KeyboardInterrupt that a command lets through.
+        if code == _INTERRUPTED:
+            return _say_interrupted()
         return code if isinstance(code, int) else 0
     except (InputError, MissingExtraError) as error:
         return _fail(str(error))
@@ -60,8 +64,7 @@ def _run(arguments: list[str] | None) -> int:
     except typer.Exit as done:
         return done.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        print("elugcn: interrupted", file=sys.stderr)
-        return 130
+        return _say_interrupted()
     except BrokenPipeError:
         return _reader_gone()
     except SystemExit as done:
@@ -69,6 +72,11 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(done.__context__, BrokenPipeError):
             return _reader_gone()
         raise
+
+
+def _say_interrupted() -> int:
+    print("elugcn: interrupted", file=sys.stderr)
+    return _INTERRUPTED
 
 
 def _reader_gone() -> int:

@@ -51,6 +51,20 @@ def inner(a: Tensor, b: Tensor) -> Tensor:
     return total
 
 
+def _by_blocks(
+    matrix: Tensor, base: Tensor | None, h: Tensor, scale: float = 1.0
+) -> Tensor:
+    """H·matrix + scale·base, summed in float64, a block of rows at a time."""
+    out = torch.empty_like(h)
+    for start in range(0, h.size(0), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        block = h[rows].double() @ matrix
+        if base is not None:
+            block += scale * base[rows].double()
+        out[rows] = block.to(h.dtype)
+    return out
+
+
 @dataclass(frozen=True)
 class ClosedForm:
     """The factored solution for one H: W as a Cholesky factor, never an inverse."""
@@ -76,12 +90,17 @@ class ClosedForm:
         return torch.cholesky_solve(rhs.double(), self.cholesky)
 
     def factors(self, q: Tensor, form: Form) -> tuple[Tensor, Tensor]:
-        """The n×c factors (left, right) of S = left · rightᵀ."""
+        """The n×c factors (left, right) of S = left · rightᵀ.
+
+        ``paper``: (Q, H W). ``transposed``: (H, B). The right factor is a small
+        difference of large numbers when β is small, so it is computed in float64.
+        """
         if form == "paper":
             eye = torch.eye(q.size(1), dtype=torch.float64, device=q.device)
-            return q @ self.solve(eye).to(q.dtype), self.h
-        coupling = self.solve(inner(self.h, q)).to(q.dtype)
-        return self.h, (q - self.h @ coupling) / self.beta
+            return q, _by_blocks(self.solve(eye), None, self.h)
+        coupling = self.solve(inner(self.h, q))
+        right = _by_blocks(-coupling / self.beta, q, self.h, 1.0 / self.beta)
+        return self.h, right
 
     def update(self, q: Tensor, form: Form) -> Tensor:
         """S Q (eq. 10), O(n·c²)."""
@@ -102,6 +121,11 @@ def initial_influence(
             raise InputError(
                 "init='lpa' starts from label propagation: give lpa=, or use "
                 "init='mlp' or 'zero'"
+            )
+        if lpa.shape != h.shape:
+            raise InputError(
+                f"lpa must have the shape of H, {tuple(h.shape)}; "
+                f"got {tuple(lpa.shape)}"
             )
         q[unknown] = lpa[unknown].to(h.dtype)
         empty = unknown & (q.sum(dim=1) == 0)
@@ -180,6 +204,7 @@ def learn_elu_graph(
     Returns:
         The operator S*.
     """
+    check_choice("scaling", scaling, get_args(Scaling))
     closed, q = solve_influence(
         H, labels, lpa, k, beta, form, init, damping, normalization
     )
@@ -228,7 +253,7 @@ def check_options(
     h: Tensor, labels: Tensor, *, k: int, beta: float, damping: float
 ) -> None:
     """Refuse shapes and numbers for which the closed form is not defined."""
-    if h.dim() != 2 or not h.is_floating_point():
+    if h.dim() != 2 or not h.numel() or not h.is_floating_point():
         raise InputError(f"H must be a floating-point n×c matrix; got {tuple(h.shape)}")
     if labels.shape != (h.size(0),):
         raise InputError(
@@ -242,8 +267,8 @@ def check_options(
             f"labels must be below the {h.size(1)} columns of H; "
             f"got {int(labels.max())}"
         )
-    if beta <= 0:
-        raise InputError(f"beta must be positive; got {beta}")
+    if not 0.0 < beta < float("inf"):
+        raise InputError(f"beta must be positive and finite; got {beta}")
     if k < 0:
         raise InputError(f"k must not be negative; got {k}")
     if not 0.0 <= damping < 1.0:

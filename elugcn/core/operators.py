@@ -76,10 +76,12 @@ class ELUGraph(ABC):
         return topk_graph(self, k)
 
     def to_sparse(self, keep: float | None = 0.1, k: int | None = None) -> CSR:
-        """Stored entries: the ``keep`` share of all n² largest, or ``k`` a row."""
+        """Stored entries: the largest ``keep`` share (None: all), or ``k`` a row."""
         from elugcn.core.sparsify import paper_graph
 
-        return (paper_graph(self, keep or 1.0) if k is None else self.topk(k)).csr
+        if k is not None:
+            return self.topk(k).csr
+        return paper_graph(self, 1.0 if keep is None else keep).csr
 
     def quantile(self, q: float, *, exact: bool = True, seed: int = 0) -> float:
         """The q-quantile of the absolute entries, exact or from a sample."""
@@ -116,14 +118,15 @@ class LowRankGraph(ELUGraph):
         return LowRankGraph(self.right, self.left)
 
     @cached_property
-    def groups(self) -> tuple[Tensor, Tensor]:
-        """Distinct rows of the left factor, and the group of each node.
+    def groups(self) -> tuple[Tensor, Tensor] | None:
+        """Distinct rows of the left factor and the group of each node, if that pays.
 
         Equal rows of the left factor are equal rows of S; in the paper's form every
         clamped node of a class has the same one, so row-wise work shrinks by far.
+        None where most rows are distinct: gathering them back would cost more.
         """
         distinct, group = torch.unique(self.left, dim=0, return_inverse=True)
-        return distinct, group
+        return (distinct, group) if 2 * len(distinct) <= len(group) else None
 
     def __matmul__(self, z: Tensor) -> Tensor:
         return self.left @ (self.right.T @ z)
@@ -144,9 +147,10 @@ class LowRankGraph(ELUGraph):
     def scaled(self, scaling: Scaling) -> LowRankGraph:
         """S rescaled, still in factors.
 
-        ``"row"`` divides each row by its sum where that is clearly positive (an
-        average over the other nodes, as D⁻¹A is); ``"mean"`` divides all of S by its
-        mean row sum, which keeps the relative size of rows; ``"none"`` leaves it.
+        ``"row"`` divides each row by its sum (an average over the other nodes, as D⁻¹A
+        is), or by a tenth of the mean row sum where that is larger; ``"mean"``
+        divides all of S by its mean row sum, which keeps the relative size of rows;
+        ``"none"`` leaves it.
         """
         row_sum = self.left @ self.right.sum(dim=0)
         left = scale_rows(self.left, row_sum, self.mean_row_sum, scaling)
@@ -159,9 +163,9 @@ def scale_rows(left: Tensor, row_sum: Tensor, mean: float, scaling: str) -> Tens
         return left
     if scaling == "mean":
         return left / mean
-    # S has negative entries, so a row may sum to about zero: dividing by that would
-    # blow it up.
-    return left / row_sum.clamp(min=1e-2 * mean).unsqueeze(1)
+    # S has negative entries, so a row may sum to about zero or below: it is divided by
+    # a floor instead, which keeps its signs and does not blow it up.
+    return left / row_sum.clamp(min=0.1 * mean).unsqueeze(1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

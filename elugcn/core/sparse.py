@@ -88,7 +88,7 @@ class CSR:
             p.col_t,
             self.value[p.perm],
             self.shape[0],
-            _pattern=_Pattern(self.crow, self.col, p.inverse, p.perm, self.shape[0]),
+            _pattern=_Pattern(self.crow, self.col, p.inverse, p.perm),
         )
 
     @property
@@ -162,18 +162,17 @@ class _Pattern:
     col_t: Tensor
     perm: Tensor
     inverse: Tensor
-    n_rows: int
 
 
 def _transpose_pattern(a: CSR) -> _Pattern:
-    n, m = a.shape
+    m = a.n_cols
     # Rows ascend within a column because the sort is stable.
     perm = torch.argsort(a.col, stable=True)
     inverse = torch.empty_like(perm)
     inverse[perm] = torch.arange(perm.numel(), device=perm.device)
     crow_t = torch.zeros(m + 1, dtype=a.crow.dtype, device=a.crow.device)
     crow_t[1:] = torch.bincount(a.col.long(), minlength=m).cumsum(0)
-    return _Pattern(crow_t, a.row[perm].to(a.col.dtype), perm, inverse, n)
+    return _Pattern(crow_t, a.row[perm].to(a.col.dtype), perm, inverse)
 
 
 def _multiply(

@@ -7,6 +7,7 @@ needs is checked before anything starts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,8 +24,9 @@ from elugcn.core.operators import (
 from elugcn.core.sparse import CSR
 from elugcn.errors import InputError
 
-# Bytes a kept entry costs at the peak: value + column, twice while blocks are joined.
-_BYTES_PER_ENTRY = 16
+# Bytes a kept entry costs at the peak, measured: value and column of the blocks and of
+# their join, and the positions from which repeated rows are gathered.
+_BYTES_PER_ENTRY = 48
 
 
 def topk_graph(graph: ELUGraph, k: int) -> ExplicitGraph:
@@ -100,8 +102,8 @@ def exact_quantile(graph: ELUGraph, q: float) -> float:
         raise InputError(f"the quantile must be in [0, 1]; got {q}")
     n, m = graph.shape
     weight = _group_sizes(graph)
-    # 1-based rank; ceil counted in whole numbers so that 0.9 of 100 is 90, not 91.
-    target = max(1, int(np.ceil(q * n * m - 1e-9 * n * m)))
+    # 1-based rank; the slack makes 0.9 of 100 the 90th entry in spite of rounding.
+    target = max(1, math.ceil(q * n * m - 1e-6))
     high = torch.zeros(1 << 16, dtype=torch.float64)
     for bits, w in _bit_blocks(graph, weight):
         high += torch.bincount(bits >> 16, weights=w, minlength=1 << 16)
@@ -135,7 +137,10 @@ def estimated_quantile(
 
 
 def _group(graph: ELUGraph) -> Tensor | None:
-    return graph.groups[1].cpu() if isinstance(graph, LowRankGraph) else None
+    """The group of each row, or None where every row stands for itself."""
+    if not isinstance(graph, LowRankGraph) or graph.groups is None:
+        return None
+    return graph.groups[1].cpu()
 
 
 def _group_sizes(graph: ELUGraph) -> Tensor:
@@ -147,7 +152,7 @@ def _group_sizes(graph: ELUGraph) -> Tensor:
 
 def _distinct_blocks(graph: ELUGraph) -> Iterator[Tensor]:
     """Dense blocks of the distinct rows, on the CPU."""
-    if isinstance(graph, LowRankGraph):
+    if isinstance(graph, LowRankGraph) and graph.groups is not None:
         graph = LowRankGraph(graph.groups[0], graph.right)
     for _, rows in graph.blocks():
         yield rows.float().cpu()

@@ -127,10 +127,11 @@ def pseudo_label_weights(
     if not config.pseudo_weight:
         return None
     usable = utilization.elu & ~problem.train_mask
+    target = utilization.gcn.clamp(min=0)  # −1 where the model says nothing
     if not bool(usable.any()):
         return None
     confidence = F.softmax(logits, dim=1).amax(dim=1) * usable
     total = torch.zeros(problem.num_classes, device=logits.device)
-    total.index_add_(0, utilization.gcn, confidence)
-    weight = confidence / total[utilization.gcn].clamp(min=1e-12)
+    total.index_add_(0, target, confidence)
+    weight = confidence / total[target].clamp(min=1e-12)
     return weight * (config.pseudo_weight / weight.sum())

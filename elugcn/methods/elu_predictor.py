@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from elugcn.core.elu_graph import ClosedForm
 from elugcn.core.operators import LowRankGraph, scale_rows
 from elugcn.methods.base import Predictor, Problem, inputs
 from elugcn.methods.elu_config import ELUGCNConfig, h_from
@@ -29,7 +28,6 @@ class Summary:
     """The training graph as the ELU view of a new node sees it.
 
     Attributes:
-        left: Map from a row of H to a row of the left factor, c×c.
         row_sum: Column sums of the right factor, (c,).
         hidden: Rᵀ X W₁, c×h.
         mean: Mean absolute row sum of S* on the training graph.
@@ -37,7 +35,6 @@ class Summary:
         h_output: Whether H is made of probabilities or of scores.
     """
 
-    left: Tensor
     row_sum: Tensor
     hidden: Tensor
     mean: float
@@ -46,7 +43,9 @@ class Summary:
 
     def first_layer(self, scores: Tensor) -> Tensor:
         """S* X W₁ for new nodes, given the H source's scores of them, n×h."""
-        left = h_from(scores, self.h_output) @ self.left
+        # In the transposed form this is the row of H; in the paper's form the influence
+        # q on a node that has no label of its own is best told by its row of H.
+        left = h_from(scores, self.h_output)
         left = scale_rows(left, left @ self.row_sum, self.mean, self.scaling)
         return left @ self.hidden
 
@@ -93,14 +92,9 @@ class ELUGCNPredictor(Predictor):
         """
         if eta == 0.0:
             return cls(network, eta)
-        left = torch.eye(problem.num_classes, device=graph.left.device)
-        if config.form == "paper":
-            # S* = (Q W) Hᵀ, and the influence q on a new node is its own row of H.
-            left = ClosedForm.of(graph.right, config.beta).solve(left).float()
         assert isinstance(network.model, GCN)
         first = problem.x @ network.model.weights[0]
         summary = Summary(
-            left,
             graph.right.sum(dim=0),
             graph.right.T @ first,
             graph.mean_row_sum,
@@ -130,7 +124,6 @@ class ELUGCNPredictor(Predictor):
         if self.summary is not None and self.source is not None:
             s = self.summary
             tensors |= {
-                "summary.left": s.left,
                 "summary.row_sum": s.row_sum,
                 "summary.hidden": s.hidden,
             }
@@ -154,7 +147,6 @@ class ELUGCNPredictor(Predictor):
         if "summary" not in facts:
             return cls(network, facts["eta"])
         summary = Summary(
-            tensors["summary.left"],
             tensors["summary.row_sum"],
             tensors["summary.hidden"],
             **facts["summary"],

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from elugcn.core.elu_graph import check_choice
+from elugcn.data.features import sparse_rows
 
 KINDS = ("auto", "row", "standard", "none")
 
@@ -90,6 +91,5 @@ def _row_normalize(x: Tensor) -> Tensor:
     row = torch.repeat_interleave(torch.arange(x.size(0)), counts)
     total = torch.zeros(x.size(0)).index_add_(0, row, x.values().abs())
     total = torch.where(total > 0, total, torch.ones_like(total))
-    return torch.sparse_csr_tensor(
-        x.crow_indices(), x.col_indices(), x.values() / total[row], size=x.shape
-    )
+    scaled = x.values() / total[row]
+    return sparse_rows(x.crow_indices(), x.col_indices(), scaled, x.size(1))

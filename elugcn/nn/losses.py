@@ -77,6 +77,7 @@ def consistency_loss(outputs: list[Tensor], temperature: float) -> Tensor:
     probabilities = [F.softmax(z, dim=1) for z in outputs]
     with torch.no_grad():
         mean = sum(probabilities[1:], probabilities[0]) / len(probabilities)
-        target = F.normalize(mean.pow(1.0 / temperature), p=1, dim=1)
+        # p̄^(1/T) scaled to sum 1, in logarithms: flat rows would underflow.
+        target = F.softmax(mean.log() / temperature, dim=1)
     losses = [(p - target).pow(2).sum(dim=1).mean() for p in probabilities]
     return sum(losses[1:], losses[0]) / len(losses)

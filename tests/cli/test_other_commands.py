@@ -92,7 +92,9 @@ def test_edges_of_tables_carry_their_ids(
     elugcn: Command, folder: Path, tables: Tables
 ) -> None:
     out = folder / "g.csv"
-    assert elugcn("graph", *tables.write(), *QUICK, "--topk", "2", "--out", out).code == 0
+    assert (
+        elugcn("graph", *tables.write(), *QUICK, "--topk", "2", "--out", out).code == 0
+    )
     ids = {row[0] for row in tables.rows}
     assert {r["source"] for r in rows_of(out)} <= ids
     assert {r["target"] for r in rows_of(out)} == ids
@@ -124,7 +126,9 @@ def test_graph_refusals(arguments: list[str], says: str, refused: Command) -> No
     refused("graph", *SBM, *arguments, says=says)
 
 
-def test_datasets(elugcn: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_datasets(
+    elugcn: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ELUGCN_CACHE", str(folder / "cache"))
     monkeypatch.delenv("ELUGCN_DATA", raising=False)
     said = elugcn("datasets", "--json").json

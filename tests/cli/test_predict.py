@@ -13,7 +13,9 @@ QUICK = ["--set", "epochs=5"]
 
 @pytest.fixture
 def trained(elugcn: Command, tables: Tables) -> Path:
-    done = elugcn("train", *tables.write(), "--set", "epochs=40", "--quiet", "--out", "run")
+    done = elugcn(
+        "train", *tables.write(), "--set", "epochs=40", "--quiet", "--out", "run"
+    )
     assert done.code == 0, done.err
     return Path("run")
 
@@ -34,9 +36,7 @@ def test_names_of_classes_are_kept(elugcn: Command, trained: Path) -> None:
     assert elugcn("predict", trained).out == (trained / "predictions.csv").read_text()
 
 
-def test_names_of_published_classes_are_kept(
-    elugcn: Command, data_dir: Path
-) -> None:
+def test_names_of_published_classes_are_kept(elugcn: Command, data_dir: Path) -> None:
     asked = ["--dataset", "cora", "--data-dir", data_dir, "--method", "gcn", *QUICK]
     assert elugcn("train", *asked, "--quiet", "--out", "run").code == 0
     out = elugcn("predict", "run").out
@@ -85,9 +85,7 @@ def test_another_graph_is_scored_on_its_labels(
     said = elugcn("predict", trained, *other.write(), "--json", "--out", "p.csv").json
     rows = rows_of(Path("p.csv"))
     assert said["n_nodes"] == len(rows) == 45
-    right = [
-        r["prediction"] == t for r, t in zip(rows, other.truth, strict=False)
-    ]
+    right = [r["prediction"] == t for r, t in zip(rows, other.truth, strict=False)]
     labelled = right[1::2]
     assert said["accuracy"] == pytest.approx(sum(labelled) / len(labelled))
     assert said["accuracy"] > 0.6
@@ -118,7 +116,9 @@ def test_direction_and_datasets(elugcn: Command) -> None:
         "predict", "run", *sbm, "n_classes=2", "--json", "--out", "p.csv"
     ).json
     assert said["accuracy"] is None
-    assert {r["prediction"] for r in rows_of(Path("p.csv"))} <= {str(i) for i in range(5)}
+    assert {r["prediction"] for r in rows_of(Path("p.csv"))} <= {
+        str(i) for i in range(5)
+    }
 
 
 def test_made_features_are_made_again(elugcn: Command) -> None:

@@ -146,3 +146,4 @@ def test_as_shipped(dataset: str, process: Command, data_dir: Path) -> None:
         "train", "--dataset", dataset, "--data-dir", data_dir, "--seed", "0", "--json"
     )
     assert done.json["test_accuracy"] >= least
+    assert done.err == ""

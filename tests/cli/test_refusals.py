@@ -132,7 +132,10 @@ def test_labels_on_test_nodes_only(tables: Tables, refused: Command) -> None:
         (["--set", "eta=1.5"], "eta must be between 0 and 1"),
         (["--method", "lpa", "--set", "lpa_steps=0"], "lpa_steps must be"),
         (["--method", "lpa", "--set", "lpa_alpha=2"], "lpa_alpha must be between"),
-        (["--method", "lpa", "--set", "epochs=5"], "unknown option 'epochs' of method lpa"),
+        (
+            ["--method", "lpa", "--set", "epochs=5"],
+            "unknown option 'epochs' of method lpa",
+        ),
         (["--graph-mode", "dense"], "graph_mode must be one of"),
         (["--method", "gcn", "--graph-mode", "topk"], "unknown option 'graph_mode'"),
         (["--seed", "-1"], "--seed"),

@@ -36,7 +36,13 @@ def test_every_method_leaves_a_whole_run(
     said = done.json
     assert done.err == ""
     assert said.keys() >= KEYS
-    assert set(said["seconds"]) >= {"pretrain", "utilization", "graph", "train", "total"}
+    assert set(said["seconds"]) >= {
+        "pretrain",
+        "utilization",
+        "graph",
+        "train",
+        "total",
+    }
     assert (said["method"], said["dataset"], said["out"]) == (method, "sbm", "run")
     assert (said["n_nodes"], said["n_edges"], said["n_classes"]) == (120, 600, 3)
     for part in ("train", "val", "test"):
@@ -91,13 +97,16 @@ def test_the_config_of_a_run_on_tables_repeats_it(
     tables.header[0] = "name"
     asked = [*tables.write(), "--id-column", "name", "--val-fraction", "0.4"]
     assert elugcn("train", *asked, *QUICK, "--quiet", "--out", "a").code == 0
-    assert elugcn("train", "--config", "a/config.yaml", "--quiet", "--out", "b").code == 0
+    assert (
+        elugcn("train", "--config", "a/config.yaml", "--quiet", "--out", "b").code == 0
+    )
     assert (folder / "a/predictions.csv").read_bytes() == (
         folder / "b/predictions.csv"
     ).read_bytes()
-    assert elugcn("diagnose", "--config", "a/config.yaml", "--json").json[
-        "dataset"
-    ] == "nodes"
+    assert (
+        elugcn("diagnose", "--config", "a/config.yaml", "--json").json["dataset"]
+        == "nodes"
+    )
 
 
 def test_same_seed_same_bytes_other_seed_other_bytes(
@@ -111,9 +120,7 @@ def test_same_seed_same_bytes_other_seed_other_bytes(
     assert a != c
 
 
-def test_own_tables_end_to_end(
-    elugcn: Command, folder: Path, tables: Tables
-) -> None:
+def test_own_tables_end_to_end(elugcn: Command, folder: Path, tables: Tables) -> None:
     said = elugcn(
         "train", *tables.write(), "--set", "epochs=60", "--json", "--out", "run"
     ).json

@@ -272,12 +272,12 @@ def test_row_scaling_of_rows_without_a_positive_sum() -> None:
     total = s.sum(dim=1)
     mean = total.abs().mean()
     scaled = graph.scaled("row").to_dense()
-    positive = total > 0.01 * mean
+    positive = total > 0.1 * mean
     assert bool(positive.any())
     assert bool((~positive).any())
     torch.testing.assert_close(scaled[positive], s[positive] / total[positive, None])
     # Others are divided by a floor: finite, sign kept, and a zero row stays zero.
-    torch.testing.assert_close(scaled[~positive], s[~positive] / (0.01 * mean))
+    torch.testing.assert_close(scaled[~positive], s[~positive] / (0.1 * mean))
     assert torch.equal(scaled[8], torch.zeros(N))
 
 
@@ -304,11 +304,6 @@ def test_float64_stays_float64() -> None:
     assert out.dtype == torch.float64
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="core/operators.py ELUGraph.to_sparse: 'keep or 1.0' takes keep=0 for "
-    "'keep everything' where paper_graph refuses it",
-)
 def test_keeping_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="keep must be in"):
         LowRankGraph(*factors()).to_sparse(keep=0.0)

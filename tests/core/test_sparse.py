@@ -137,11 +137,6 @@ def test_repr() -> None:
     assert repr(a) == "CSR(3×2, nnz=1, symmetric=False)"
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="core/sparse.py _multiply: the embedding_bag path never compares the rows "
-    "of z with n_cols, so a z with too many rows is accepted",
-)
 def test_wrong_number_of_rows_is_refused() -> None:
     a = sample(7, 5)
     with pytest.raises((RuntimeError, ValueError)):

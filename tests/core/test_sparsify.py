@@ -202,11 +202,6 @@ def test_exact_quantile_counts_every_row_of_a_group(same: int) -> None:
         assert got == pytest.approx(ordered[rank(q, 1600) - 1], rel=1e-5)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="core/sparsify.py exact_quantile: the slack of 1e-9·n² exceeds one entry "
-    "above 31,600 nodes (and can tip ⌈·⌉ well below), so the rank is too low",
-)
 def test_exact_quantile_of_a_large_graph_has_the_right_rank() -> None:
     # 40,000 nodes, two distinct rows: one row holds 2, all others 1.
     n = 40_000
@@ -293,11 +288,6 @@ else:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss in kB")
-@pytest.mark.xfail(
-    strict=True,
-    reason="core/sparsify.py check_memory: _repeat_rows holds several int64 indices "
-    "per kept entry beside the 16 bytes that are counted, two to three times as much in all",
-)
 def test_what_would_not_fit_is_refused() -> None:
     """With only as much free memory as the work takes at its peak: nothing to spare."""
     root = Path(module.__file__).resolve().parents[2]

@@ -99,13 +99,6 @@ def test_none_if_switched_off_or_nothing_is_usable() -> None:
     assert pseudo_label_weights(all_train, config(1.0), utilization, logits) is None
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=(IndexError, RuntimeError),
-    reason="methods/elu_objective.py pseudo_label_weights: a node without a GCN class "
-    "(gcn = −1: a zero row of Â²H, as an isolated node has without self-loops) is "
-    "used as an index",
-)
 def test_a_node_without_a_gcn_class_weighs_nothing() -> None:
     scores = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.0, 0.0], [0.7, 0.3]])
     lpa = torch.tensor([0, 1, -1, 0])

@@ -1,0 +1,191 @@
+"""The methods as units: what they promise beyond a good score."""
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from elugcn.config import make_config, resolve_config
+from elugcn.core.operators import LowRankGraph
+from elugcn.data.checks import CheckedGraph, check_data
+from elugcn.data.datasets import load_dataset
+from elugcn.errors import InputError
+from elugcn.fitting import Fitted, fit_graph
+from elugcn.methods.neural import GCNConfig
+from elugcn.methods.registry import METHODS, get_method
+
+Draw = Callable[..., CheckedGraph]
+
+
+def fit(graph: CheckedGraph, method: str, seed: int = 0, **options: Any) -> Fitted:
+    return fit_graph(graph, method, resolve_config(method, options=options), seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_harm(seed: int, checked: Draw) -> None:
+    """Nobody gets a model that validation says is worse than another it has seen."""
+    graph = checked(seed, homophily=(0.8, 0.5, 0.3, 0.1)[seed], label_rate=0.1)
+    fitted = fit(graph, "elu-gcn", seed, epochs=15)
+    candidates = fitted.prediction.facts["candidates"]
+    assert "gcn" in candidates
+    assert len(candidates) > 1
+    best = max(candidates.values())
+    assert candidates[fitted.prediction.facts["chosen"]] == best
+    # And what is returned is what was judged, not only said to be.
+    assert fitted.accuracy(graph.data.val_mask) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gcn_candidate_is_the_plain_gcn(seed: int, checked: Draw) -> None:
+    graph = checked(seed, homophily=0.4)
+    fitted = fit(graph, "elu-gcn", seed, epochs=10)
+    # The plain GCN of the same settings, whatever the defaults of either are.
+    own = {f.name: getattr(fitted.config, f.name) for f in fields(GCNConfig)}
+    gcn = fit_graph(graph, "gcn", make_config("gcn", own), seed=seed)
+    said = fitted.prediction.facts["candidates"]["gcn"]
+    assert gcn.accuracy(graph.data.val_mask) == pytest.approx(said)
+    use = fitted.prediction.utilization
+    assert use is not None
+    # Definition 1 judges that very network.
+    assert torch.equal(use.gcn, gcn.prediction.logits.argmax(dim=1))
+
+
+def test_a_chosen_gcn_is_returned_as_it_is(checked: Draw) -> None:
+    """Members that learn nothing: the plain GCN must be the answer."""
+    graph = checked(1)
+    lame = [{"name": "lame", "epochs": 1, "lr": 1e-9, "pseudo_weight": 0.0}]
+    fitted = fit(graph, "elu-gcn", epochs=20, variants=lame, eta=0.0, refit_eta=False)
+    assert fitted.prediction.facts["chosen"] == "gcn"
+    own = {f.name: getattr(fitted.config, f.name) for f in fields(GCNConfig)}
+    gcn = fit_graph(graph, "gcn", make_config("gcn", own))
+    assert torch.equal(fitted.prediction.logits, gcn.prediction.logits)
+    assert fitted.prediction.predictor is not None
+    again = fitted.prediction.predictor.logits(graph.data)
+    torch.testing.assert_close(again, gcn.prediction.logits)
+
+
+@pytest.mark.parametrize("method", ["elu-gcn", "gcn", "mlp"])
+def test_predictors_repeat_their_own_graph(method: str, checked: Draw) -> None:
+    graph = checked()
+    fitted = fit(graph, method, epochs=6)
+    if method == "elu-gcn":
+        fitted = fit(
+            graph, method, epochs=6, variants=(), keep_gcn=False, eta=0.3,
+            refit_eta=False, form="transposed",
+        )  # fmt: skip
+    assert fitted.prediction.predictor is not None
+    again = fitted.prediction.predictor.logits(graph.data)
+    torch.testing.assert_close(again, fitted.prediction.logits, rtol=1e-4, atol=1e-4)
+
+
+def permuted(data: Data, seed: int = 0) -> tuple[CheckedGraph, torch.Tensor]:
+    n = data.num_nodes
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    place = torch.empty_like(order)
+    place[order] = torch.arange(n)
+    masks = {m: data[m][order] for m in ("train_mask", "val_mask", "test_mask")}
+    other = Data(
+        x=data.x[order], y=data.y[order], edge_index=place[data.edge_index], **masks
+    )
+    return check_data(other), order
+
+
+def test_permuting_nodes_permutes_label_propagation(checked: Draw) -> None:
+    graph = checked()
+    other, order = permuted(graph.data)
+    here, there = fit(graph, "lpa"), fit(other, "lpa")
+    torch.testing.assert_close(there.prediction.proba, here.prediction.proba[order])
+
+
+def test_label_propagation_is_honest_where_nothing_is_known(path_graph: Data) -> None:
+    path_graph.edge_index = torch.tensor([[0, 4], [1, 5]])
+    path_graph.train_mask[1] = True
+    path_graph.val_mask = torch.tensor([False, False, True, False, False, False])
+    graph = check_data(path_graph)
+    fitted = fit(graph, "lpa")
+    proba = fitted.prediction.proba
+    assert fitted.prediction.facts == {"unreached": 2}
+    # Two labels of class 0, one of class 1: that is all there is to say.
+    prior = torch.tensor([[2 / 3, 1 / 3]] * 2)
+    torch.testing.assert_close(proba[2:4], prior)
+    # Training nodes keep their labels.
+    torch.testing.assert_close(proba[[0, 1, 5]], torch.eye(2)[[0, 0, 1]])
+    assert proba[4].argmax() == 1
+    assert fitted.prediction.predictor is None
+
+
+def test_an_mlp_does_not_see_the_edges(checked: Draw) -> None:
+    graph = checked()
+    cut = replace(graph, data=graph.data.clone())
+    cut.data.edge_index = cut.data.edge_index[:, :10]
+    one, two = (fit(g, "mlp", epochs=4).prediction.logits for g in (graph, cut))
+    gcn = [fit(g, "gcn", epochs=4).prediction.logits for g in (graph, cut)]
+    assert torch.equal(one, two)
+    assert not torch.equal(*gcn)
+
+
+@pytest.mark.parametrize("mode", ["implicit", "topk", "paper"])
+def test_modes_keep_entries_of_the_same_graph(mode: str, checked: Draw) -> None:
+    graph = checked()
+    same = {"epochs": 5, "variants": ()}
+    whole = fit(graph, "elu-graph", **same).prediction.graph
+    part = fit(graph, "elu-graph", **same, graph_mode=mode, topk=6, keep=0.05)
+    learned = part.prediction.graph
+    assert isinstance(whole, LowRankGraph)
+    assert learned is not None
+    assert part.prediction.graph_mode == learned.mode == mode
+    dense, kept = whole.to_dense(), learned.to_dense()
+    assert torch.allclose(kept[kept != 0], dense[kept != 0], rtol=1e-5)
+    count = int((kept != 0).sum())
+    if mode == "topk":
+        assert count == 150 * 6
+    if mode == "paper":
+        # Equal rows make equal entries: those on the threshold all stay.
+        assert 0.05 * 150**2 <= count < 0.06 * 150**2
+        rest = dense[kept == 0].abs().max()
+        assert kept[kept != 0].abs().min() >= rest
+
+
+def test_memory_is_checked_before_anything_is_trained(
+    checked: Draw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psutil
+
+    class Little:
+        available = 1
+
+    monkeypatch.setattr(psutil, "virtual_memory", Little)
+    monkeypatch.setattr("elugcn.methods.elu_gcn.fit_network", pytest.fail)
+    for method in ("elu-gcn", "elu-graph"):
+        with pytest.raises(InputError, match=r"would need about .* GB"):
+            fit(checked(), method, graph_mode="paper", variants=())
+
+
+def test_unknown_methods_are_named() -> None:
+    with pytest.raises(
+        InputError, match="unknown method 'svm'; there are elu-gcn, gcn"
+    ):
+        get_method("svm")
+    assert get_method("elu-graph").name == "elu-graph"
+    assert "elu-graph" not in METHODS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "least"), [("cora", 0.70), ("citeseer", 0.60)])
+def test_real_graphs_in_thirty_epochs(name: str, least: float, data_dir: Path) -> None:
+    graph = check_data(load_dataset(name, data_dir=data_dir, download=False))
+    config = resolve_config("elu-gcn", name, options={"epochs": 30})
+    fitted = fit_graph(graph, "elu-gcn", config)
+    right = fitted.accuracy(graph.data.test_mask)
+    assert right is not None
+    assert right > least
+    candidates = fitted.prediction.facts["candidates"]
+    assert fitted.accuracy(graph.data.val_mask) == pytest.approx(
+        max(candidates.values())
+    )
+    assert np.isfinite(fitted.prediction.logits.numpy()).all()

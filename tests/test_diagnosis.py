@@ -1,0 +1,103 @@
+"""Definition 1 for given predictions, and the shares that follow from it."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from elugcn import InputError, label_utilization
+from elugcn.core.utilization import definition_one
+from elugcn.diagnosis import diagnose
+
+Draw = Callable[..., Data]
+
+
+def test_given_predictions_by_hand(path_graph: Data) -> None:
+    lpa = [0, 0, 0, 1, -1, 1]
+    gcn = [0, 1, 0, 1, 1, 0]
+    expected = ["elu", "nelu", "elu", "elu", "unreachable", "nelu"]
+    use = label_utilization(path_graph, torch.tensor(gcn), torch.tensor(lpa))
+    assert use.names() == expected
+    assert use.elu_fraction == 0.5
+    assert use.unreachable_fraction == pytest.approx(1 / 6)
+    # Scores instead of classes, arrays instead of tensors; a zero row is no class.
+    scores = np.eye(2, dtype=np.float32)[gcn]
+    shares = np.eye(3, dtype=np.float32)[lpa][:, :2]
+    assert shares[4].tolist() == [0, 0]
+    assert label_utilization(path_graph, scores, shares).names() == expected
+
+
+def test_lpa_by_hand(path_graph: Data) -> None:
+    """Two steps from both ends of a row of six: the halves meet in the middle."""
+    gcn = torch.tensor([0, 0, 0, 1, 1, 1])
+    assert label_utilization(path_graph, gcn, lpa_steps=2).names() == ["elu"] * 6
+    near = label_utilization(path_graph, gcn, lpa_steps=1)
+    assert near.unreachable.tolist() == [False, False, True, True, False, False]
+    turned = label_utilization(path_graph, 1 - gcn, lpa_steps=2)
+    assert turned.nelu.all()
+
+
+def test_a_gcn_is_trained_if_none_is_given(sbm: Draw) -> None:
+    data = sbm()
+    use = label_utilization(data, random_state=2)
+    again = label_utilization(data, random_state=2)
+    assert torch.equal(use.gcn, again.gcn)
+    right = (use.gcn == data.y)[data.test_mask].float().mean()
+    assert right > 0.6
+
+
+def test_permuting_the_nodes_permutes_the_result(sbm: Draw) -> None:
+    data = sbm()
+    gcn = torch.arange(150) % 3
+    order = torch.randperm(150, generator=torch.Generator().manual_seed(0))
+    place = torch.empty_like(order)
+    place[order] = torch.arange(150)
+    shuffled = Data(
+        x=data.x[order],
+        y=data.y[order],
+        edge_index=place[data.edge_index],
+        **{m: data[m][order] for m in ("train_mask", "val_mask", "test_mask")},
+    )
+    here = label_utilization(data, gcn)
+    there = label_utilization(shuffled, gcn[order])
+    assert torch.equal(there.lpa, here.lpa[order])
+    assert torch.equal(there.status, here.status[order])
+
+
+@pytest.mark.parametrize(
+    "wrong", [torch.zeros(5), torch.zeros(5, 2), torch.zeros(6, 2, 2), torch.tensor(1)]
+)
+def test_wrong_sizes_are_refused(wrong: torch.Tensor, path_graph: Data) -> None:
+    right = torch.zeros(6).long()
+    with pytest.raises(InputError, match=r"gcn must have one row per node \(6\)"):
+        label_utilization(path_graph, wrong, right)
+    with pytest.raises(InputError, match=r"lpa must have one row per node \(6\)"):
+        label_utilization(path_graph, right, wrong)
+
+
+def test_shares_by_hand() -> None:
+    data = Data(
+        y=torch.tensor([0, 0, 1, 1, -1, 1]),
+        train_mask=torch.tensor([1, 0, 0, 0, 0, 0], dtype=torch.bool),
+    )
+    use = definition_one(
+        torch.tensor([0, 0, 0, 1, 1, -1]), torch.tensor([0, 0, 1, 0, 1, 1])
+    )
+    said = diagnose(use, data, ["a", "b", "c"])
+    overall = said["overall"]
+    assert [overall[s]["nodes"] for s in ("elu", "nelu", "unreachable")] == [3, 2, 1]
+    # Of the ELU nodes one trains and one has no label: node 1 is judged.
+    assert overall["elu"]["gcn_accuracy"] == overall["elu"]["lpa_accuracy"] == 1.0
+    assert overall["nelu"]["gcn_accuracy"] == 0.5
+    assert overall["nelu"]["lpa_accuracy"] == 0.5
+    assert overall["unreachable"]["gcn_accuracy"] == 1.0
+    assert overall["unreachable"]["lpa_accuracy"] == 0.0
+    a, b, c = said["classes"]
+    assert (a["name"], a["labels"], a["nodes"]) == ("a", 1, 3)
+    assert (a["elu"], a["nelu"]) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert (b["nodes"], b["unreachable"]) == (3, pytest.approx(1 / 3))
+    assert (c["nodes"], c["elu"]) == (0, None)
+    (note,) = said["notes"]
+    assert note.startswith("1 nodes are in parts")

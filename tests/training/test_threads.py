@@ -1,0 +1,36 @@
+"""How many threads a graph gets."""
+
+import os
+
+import pytest
+import torch
+
+from elugcn.training.threads import SMALL, choose_threads, threads, usable_cores
+
+
+def test_small_graphs_get_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elugcn.training.threads.usable_cores", lambda: 6)
+    assert choose_threads(SMALL // 64 - 1, 64) == 1
+    assert choose_threads(SMALL // 64 + 64, 64) == 6
+    assert choose_threads(10, 1, requested=3) == 3
+    assert choose_threads(SMALL, 64, requested=1) == 1
+
+
+def test_cores_are_those_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert usable_cores() >= 1
+    if hasattr(os, "sched_getaffinity"):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5})
+        assert usable_cores() == 3
+        monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert usable_cores() == 4
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cores() == 1
+
+
+def test_threads_are_put_back_even_after_an_error() -> None:
+    before = torch.get_num_threads()
+    with pytest.raises(ValueError), threads(before + 1):  # noqa: PT012
+        assert torch.get_num_threads() == before + 1
+        raise ValueError
+    assert torch.get_num_threads() == before
