@@ -51,6 +51,9 @@ def make_config(method: str, values: Mapping[str, Any]) -> BaseConfig:
         if key not in known:
             raise InputError(_unknown(key, list(known), f"of method {method}"))
         typed[key] = _coerce(key, value, str(known[key].type))
+    for variant in typed.get("variants", ()):
+        for key in variant.keys() & known.keys():
+            variant[key] = _coerce(key, variant[key], str(known[key].type))
     return cast(BaseConfig, kind(**typed))
 
 

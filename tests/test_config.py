@@ -104,6 +104,10 @@ def test_types_are_coerced() -> None:
     assert value(config, "lr") == 5e-4
     assert (value(config, "dropout"), type(value(config, "dropout"))) == (0.0, float)
     assert (value(config, "epochs"), value(config, "residual")) == (7, True)
+    # Inside variants too, and the caller's own mapping is left alone.
+    variants = parse_assignments(["variants=[{name: a, lr: 5e-4}]"])
+    assert value(make_config("elu-gcn", variants), "variants")[0]["lr"] == 5e-4
+    assert variants["variants"][0]["lr"] == "5e-4"
     # A value may hold an equals sign, and a later one wins.
     assert parse_assignments(["a=b=c", "a=d=e"]) == {"a": "d=e"}
 
@@ -146,6 +150,7 @@ def test_wrong_types_name_the_option(key: str, given: Any, expected: str) -> Non
         ("elu-gcn", {"beta": 0.0}, "beta must be positive"),
         ("elu-gcn", {"variants": [{"nope": 1}]}, "unknown option 'nope'"),
         ("elu-gcn", {"variants": [3]}, "variants must be a list of mappings"),
+        ("elu-gcn", {"variants": [{"eta": "x"}]}, "eta must be a number; got 'x'"),
     ],
 )
 def test_numbers_out_of_range_are_refused(

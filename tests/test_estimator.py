@@ -424,6 +424,7 @@ def test_graphs_that_are_refused(
         ({"eta": 2.0}, "eta must be between 0 and 1"),
         ({"epochs": 0}, "epochs must be at least 1"),
         ({"epochs": "5"}, "epochs must be a whole number"),
+        ({"options": {"variants": [{"epochs": 0}]}}, "epochs must be at least 1"),
         ({"graph_mode": "dense"}, "graph_mode must be one of"),
         ({"features": "smell"}, "features is 'smell'"),
         ({"device": "abacus"}, "device must be"),

@@ -146,6 +146,9 @@ class CSR:
 
     def __matmul__(self, z: Tensor) -> Tensor:
         """Self @ z for dense z (m×k): O(nnz·k), gradients to z and to the values."""
+        if z.dim() != 2 or z.size(0) != self.n_cols:
+            # The fast kernel would ignore or misread rows, silently.
+            raise ValueError(f"{self} can't multiply a matrix of {tuple(z.shape)}")
         out: Tensor = _SpMM.apply(self.value, z, self)  # type: ignore[no-untyped-call]
         return out
 

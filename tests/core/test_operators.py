@@ -168,9 +168,10 @@ class DenseTwin:
             graph.to_sparse(0.2).to_dense(),
             graph.quantile(0.7),
         )
-        assert torch.equal(whole[0], blocks[0])
-        assert torch.equal(whole[1], blocks[1])
-        assert whole[2] == blocks[2]
+        # A product of fewer rows may round its last digit otherwise.
+        torch.testing.assert_close(whole[0], blocks[0])
+        torch.testing.assert_close(whole[1], blocks[1])
+        assert whole[2] == pytest.approx(blocks[2], rel=1e-6)
 
     def test_to_device(self) -> None:
         moved = self.graph().to(torch.device("cpu"))
@@ -291,11 +292,15 @@ def test_scaling_of_the_zero_graph(scaling: str) -> None:
 
 
 def test_groups_are_the_distinct_rows() -> None:
-    graph = LowRankGraph(*factors())
+    # Mostly distinct rows are left alone: gathering them back would not pay.
+    left, right = factors()
+    assert LowRankGraph(left, right).groups is None
+    graph = LowRankGraph(left[[0, 1, 1, 0, 1, 0, 2, 2]], right[:8])
+    assert graph.groups is not None
     distinct, group = graph.groups
-    assert len(distinct) == N - 2
+    assert len(distinct) == 3
     assert torch.equal(distinct[group], graph.left)
-    assert group[4] == group[5] == group[11]
+    assert group[0] == group[3] == group[5]
 
 
 def test_float64_stays_float64() -> None:
