@@ -20,6 +20,11 @@ from sklearn.exceptions import NotFittedError
 from torch_geometric.data import Data
 
 from elugcn import ELUGCNClassifier, InputError
+from elugcn.config import resolve_config
+from elugcn.data.checks import check_data
+from elugcn.fitting import fit_graph
+from elugcn.storage import save_fitted
+from elugcn.training.progress import SILENT, Progress
 
 Draw = Callable[..., Data]
 # One member, whose second view has a say: what is saved and applied is not trivial.
@@ -614,6 +619,40 @@ def test_a_missing_key_is_named(fitted: ELUGCNClassifier, tmp_path: Path) -> Non
             ELUGCNClassifier.load(tmp_path / "m")
 
 
-def test_other_methods_and_places_are_refused(tmp_path: Path) -> None:
+def test_other_methods_and_places_are_refused(data: Data, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no saved model here"):
         ELUGCNClassifier.load(tmp_path)
+    config = resolve_config("gcn", options={"epochs": 1})
+    save_fitted(fit_graph(check_data(data), "gcn", config), tmp_path)
+    with pytest.raises(InputError, match="holds a gcn model, not elu-gcn"):
+        ELUGCNClassifier.load(tmp_path)
+
+
+def test_presets_are_a_starting_point(
+    data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned = {"epochs": 2, "hidden_channels": 5}
+    monkeypatch.setattr("elugcn.config.preset", lambda dataset, method: tuned)
+    plain = ELUGCNClassifier(epochs=3, preset="cora").fit(data).fitted_.config
+    assert (vars(plain)["epochs"], vars(plain)["hidden_channels"]) == (3, 5)
+
+
+def test_validation_is_held_out_as_asked(data: Data) -> None:
+    bare = Data(x=data.x, edge_index=data.edge_index, y=data.y)
+    clf = quick(validation_fraction=0.5).fit(bare)
+    assert int(clf.fitted_.data.val_mask.sum()) == 75
+    # No test nodes: all labelled ones are scored.
+    assert clf.score() == pytest.approx((clf.predict() == data.y.numpy()).mean())
+
+
+def test_progress_is_asked_for(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def progress(quiet: bool) -> Progress:
+        asked.append(quiet)
+        return SILENT
+
+    monkeypatch.setattr("elugcn.estimator.default_progress", progress)
+    for verbose in (False, True):
+        quick(epochs=1, verbose=verbose).fit(data)
+    assert asked == [True, False]

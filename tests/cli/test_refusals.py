@@ -109,6 +109,7 @@ def test_labels_on_test_nodes_only(tables: Tables, refused: Command) -> None:
         (["--edges", "nodes.csv"], "--nodes is missing"),
         (["--nodes", "no.csv", "--edges", "nodes-edges.csv"], "no.csv"),
         (["--nodes", "nodes.csv", "--edges", "."], "expected"),
+        (["--nodes", "two\nlines.csv", "--edges", "nodes-edges.csv"], "two lines.csv"),
         (["--dataset", "digits", "--nodes", "nodes.csv"], "not both"),
         (["--dataset", "coar"], "unknown dataset 'coar'.*did you mean 'cora'"),
         (["--method", "gnc"], "unknown method 'gnc'; there are elu-gcn, gcn"),

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from elugcn.data.datasets import load_dataset
+from elugcn.training.progress import SILENT, Progress
 from tests.cli.conftest import LABELS, Command, Tables, rows_of
 
 FILES = {
@@ -250,3 +252,119 @@ def test_options_of_the_graph_reach_it(elugcn: Command, folder: Path) -> None:
     assert (said["graph_mode"], said["threads"]) == ("topk", 2)
     with (folder / "run/predictions.csv").open() as file:
         assert sum(row["split"] == "train" for row in csv.DictReader(file)) == 6
+
+
+def test_columns_of_any_name(elugcn: Command, folder: Path, tables: Tables) -> None:
+    tables.header.append("split")
+    for i, row in enumerate(tables.rows):
+        row.append(("train", "val", "test")[i % 5 % 3] if i % 2 else "")
+    tables.edge_header.append("weight")
+    for i, row in enumerate(tables.edge_rows):
+        row.append(str(1 + i % 4))
+    usual = ["train", *tables.write(), *QUICK, "--quiet", "--out"]
+    assert elugcn(*usual, "a").code == 0
+    weighed = (folder / "a/predictions.csv").read_bytes()
+    named = {"id": "who", "label": "kind", "split": "part"}
+    tables.header = [named.get(name, name) for name in tables.header]
+    # Another column comes first, so that the names matter.
+    tables.edge_header = ["note", "a", "b", "strength"]
+    tables.edge_rows = [["n 0", *row] for row in tables.edge_rows]
+    columns = ["--id-column", "who", "--label-column", "kind", "--split-column", "part"]
+    columns += ["--source-column", "a", "--target-column", "b"]
+    own = ["train", *tables.write(), *columns, *QUICK, "--quiet", "--out"]
+    assert elugcn(*own, "b", "--weight-column", "strength").code == 0
+    assert (folder / "b/predictions.csv").read_bytes() == weighed
+    assert elugcn(*own, "c").code == 0
+    assert (folder / "c/predictions.csv").read_bytes() != weighed
+
+
+def test_the_split_that_is_made(elugcn: Command, folder: Path, tables: Tables) -> None:
+    def parts(*options: str) -> list[str]:
+        out = f"run{len(list(folder.glob('run*')))}"
+        done = elugcn(
+            "train", *tables.write(), *QUICK, "--quiet", "--out", out, *options
+        )
+        assert done.code == 0, done.err
+        return [row["split"] for row in rows_of(folder / out / "predictions.csv")]
+
+    usual = parts()
+    assert [usual.count(p) for p in ("train", "val", "test")] == [18, 6, 6]
+    other = parts("--val-fraction", "0.4", "--test-fraction", "0.1")
+    assert [other.count(p) for p in ("train", "val", "test")] == [15, 12, 3]
+    assert parts() == usual
+    assert parts("--seed", "1") != usual
+
+
+def test_tuned_values_are_for_the_published_labels(
+    elugcn: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tuned(dataset: str, method: str) -> dict[str, int]:
+        return {"epochs": 3} if dataset == "sbm" else {}
+
+    monkeypatch.setattr("elugcn.config.preset", tuned)
+    base = ["train", *SBM, "--method", "gcn", "--set", "patience=4", "--json"]
+    assert elugcn(*base).json["epochs"] == 3
+    assert elugcn(*base, "--labels-per-class", "2").json["epochs"] > 3
+    assert elugcn(*base, "--set", "epochs=2").json["epochs"] == 2
+
+
+def test_progress_only_where_it_is_wanted(
+    elugcn: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def progress(quiet: bool) -> Progress:
+        asked.append(quiet)
+        return SILENT
+
+    monkeypatch.setattr("elugcn.cli.common.default_progress", progress)
+    base = ["train", "--dataset", "karate", *QUICK]
+    for option in ([], ["--json"], ["--quiet"]):
+        assert elugcn(*base, *option).code == 0
+    assert asked == [False, True, True]
+
+
+def test_accuracies_are_those_of_their_split(elugcn: Command, folder: Path) -> None:
+    hard = [*SBM, "--data-option", "homophily=0.4", "--data-option", "feature_noise=3"]
+    said = elugcn(
+        "train",
+        *hard,
+        "--data-option",
+        "label_rate=0.2",
+        *QUICK,
+        "--json",
+        "--out",
+        "a",
+    ).json
+    rows = rows_of(folder / "a/predictions.csv")
+    truth = load_dataset(
+        "sbm", n=120, n_classes=3, homophily=0.4, feature_noise=3, label_rate=0.2
+    ).y.tolist()
+    shares = set()
+    for part in ("train", "val", "test"):
+        right = [
+            row["prediction"] == str(y)
+            for row, y in zip(rows, truth, strict=True)
+            if row["split"] == part
+        ]
+        assert said[f"{part}_accuracy"] == pytest.approx(sum(right) / len(right))
+        shares.add(said[f"{part}_accuracy"])
+    assert len(shares) == 3  # else one could stand for another
+
+
+def test_people_read_percentages(elugcn: Command, folder: Path) -> None:
+    out = elugcn("train", *SBM, *QUICK, "--out", "run").out
+    said = json.loads((folder / "run/metrics.json").read_text())
+    assert f"test accuracy        {100 * said['test_accuracy']:.1f} %" in out
+
+
+def test_an_interrupt_is_said(
+    elugcn: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*rest: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elugcn.training.loop._adam", stop)
+    done = elugcn("train", *SBM, "--out", "run")
+    assert (done.code, done.out, done.err) == (130, "", "elugcn: interrupted\n")
+    assert list(folder.iterdir()) == []
