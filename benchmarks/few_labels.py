@@ -36,15 +36,18 @@ def spreading(data: Data) -> float:
     x, truth = data.x.numpy(), data.y.numpy()
     y = np.where(data.train_mask.numpy(), truth, -1)
     val, test = data.val_mask.numpy(), data.test_mask.numpy()
-    best = (-1.0, 0.0)
-    kernels = [{"kernel": "rbf", "gamma": g} for g in (0.1, 1, 3, 10, 20)]
-    kernels += [{"kernel": "knn", "n_neighbors": k} for k in (5, 10, 20)]
+    best, chosen = -1.0, 0.0
+    # scikit-learn's defaults come first: gamma 20, 7 neighbours, alpha 0.2.
+    kernels = [{"kernel": "rbf", "gamma": g} for g in (20, 10, 3, 1)]
+    kernels += [{"kernel": "knn", "n_neighbors": k} for k in (7, 5, 10, 20)]
     for kernel in kernels:
-        for alpha in (0.1, 0.2, 0.5, 0.9):
+        for alpha in (0.2, 0.5, 0.9):
             model = LabelSpreading(alpha=alpha, max_iter=100, **kernel).fit(x, y)
             right = model.transduction_ == truth
-            best = max(best, (right[val].mean(), right[test].mean()))
-    return float(best[1])
+            # Ties go to the first of the grid: test accuracy must have no say.
+            if right[val].mean() > best:
+                best, chosen = right[val].mean(), float(right[test].mean())
+    return chosen
 
 
 def main() -> None:
