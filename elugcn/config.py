@@ -33,13 +33,24 @@ def resolve_config(
     options: Mapping[str, Any] | None = None,
 ) -> BaseConfig:
     """The configuration of a method, every source applied and checked."""
-    values: dict[str, Any] = {}
-    if dataset is not None:
-        values |= preset(dataset, method)
+    values = {} if dataset is None else preset(dataset, method)
+    given: dict[str, Any] = {}
     if file is not None:
-        values |= _checked(method, read_options(file, method), str(file))
-    values |= _checked(method, options or {}, "option")
-    return make_config(method, values)
+        given |= _checked(method, read_options(file, method), str(file))
+    given |= _checked(method, options or {}, "option")
+    return make_config(method, _yielding(method, values, given) | given)
+
+
+def _yielding(
+    method: str, values: dict[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Variants that do not override what the user set: ``eta=0.5`` means everywhere."""
+    known = {f.name: f for f in fields(get_method(method).config)}
+    if "variants" not in known or "variants" in given or not given:
+        return values
+    variants = values.get("variants", known["variants"].default)
+    kept = [{k: v for k, v in one.items() if k not in given} for one in variants]
+    return values | {"variants": kept}
 
 
 def make_config(method: str, values: Mapping[str, Any]) -> BaseConfig:

@@ -186,3 +186,20 @@ def test_files_of_runs_and_flat_files(tmp_path: Path) -> None:
         read_options(file, "gcn")
     with pytest.raises(InputError, match="can't be read"):
         read_options(tmp_path, "gcn")
+
+
+def test_what_the_user_sets_reaches_every_variant() -> None:
+    plain = {name: member for name, member in resolve_config("elu-gcn").members()}
+    assert len({member.eta for member in plain.values()}) > 1  # variants differ in eta
+    given = resolve_config("elu-gcn", options={"eta": 0.45}).members()
+    assert [name for name, _ in given] == list(plain)
+    assert {member.eta for _, member in given} == {0.45}
+    # Everything else of a variant stays.
+    assert [m.order for _, m in given] == [m.order for m in plain.values()]
+
+
+def test_given_variants_are_taken_as_they_are() -> None:
+    variants = [{"name": "a", "eta": 0.1}]
+    options = {"eta": 0.45, "variants": variants}
+    [(name, member)] = resolve_config("elu-gcn", options=options).members()
+    assert (name, member.eta) == ("a", 0.1)

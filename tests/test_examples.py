@@ -47,7 +47,9 @@ def test_python_of_the_readme(tmp_path: Path) -> None:
 
 def test_tables_of_the_readme(tmp_path: Path) -> None:
     """The two CSV files stand side by side in a block; the commands follow it."""
-    block = re.search(r"```\n(nodes\.csv.*?)```", (ROOT / "README.md").read_text(), re.S)
+    block = re.search(
+        r"```\n(nodes\.csv.*?)```", (ROOT / "README.md").read_text(), re.S
+    )
     assert block
     columns = [re.split(r"\s{2,}", line) for line in block[1].strip().splitlines()]
     for i, (name, *rows) in enumerate(zip(*columns, strict=True)):
@@ -55,7 +57,16 @@ def test_tables_of_the_readme(tmp_path: Path) -> None:
         (tmp_path / name).write_text("\n".join(rows) + "\n")
     elugcn = str(Path(sys.executable).parent / "elugcn")
     tables = ["--nodes", "nodes.csv", "--edges", "edges.csv"]
-    run(elugcn, "train", *tables, "--out", "runs/mine", "--set", "epochs=5", cwd=tmp_path)
+    run(
+        elugcn,
+        "train",
+        *tables,
+        "--out",
+        "runs/mine",
+        "--set",
+        "epochs=5",
+        cwd=tmp_path,
+    )
     run(elugcn, "predict", "runs/mine", *tables, "--out", "p.csv", cwd=tmp_path)
     ids = [row.split(",")[0] for row in (tmp_path / "p.csv").read_text().splitlines()]
     assert ids == ["id", "ann", "bob", "cem"]
