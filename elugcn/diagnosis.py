@@ -97,9 +97,9 @@ def diagnose(use: LabelUtilization, data: Data, names: list[str]) -> dict[str, A
         )
     notes = []
     if bool(use.unreachable.any()):
+        count = int(use.unreachable.sum())
         notes.append(
-            f"{int(use.unreachable.sum()):,} nodes are in parts of the graph without "
-            f"a training label: only their features speak for them"
+            f"no training label reaches {count:,} nodes: only their features speak"
         )
     return {"overall": overall, "classes": classes, "notes": notes}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.core.sparse import CSR
-from elugcn.data.checks import CheckedGraph, check_data
+from elugcn.data.checks import CheckedGraph
 from elugcn.errors import InputError
 from elugcn.methods.base import BaseConfig, Prediction, Problem, Run, make_problem
 from elugcn.methods.registry import get_method
@@ -39,7 +39,6 @@ class Fitted:
     threads: int
     device: str
     notes: tuple[str, ...] = ()
-    facts: dict[str, Any] = field(default_factory=dict)
 
     def accuracy(self, mask: Tensor) -> float | None:
         """Share of right predictions among the labelled nodes of a mask."""
@@ -88,11 +87,6 @@ def fit_graph(
         device=str(place),
         notes=graph.notes,
     )
-
-
-def prepare(data: Data, **options: Any) -> CheckedGraph:
-    """Check a graph once; see ``elugcn.data.checks.check_data``."""
-    return check_data(data, **options)
 
 
 def class_labels(data: Data, num_classes: int) -> np.ndarray[Any, Any]:

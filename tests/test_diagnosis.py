@@ -100,4 +100,4 @@ def test_shares_by_hand() -> None:
     assert (b["nodes"], b["unreachable"]) == (3, pytest.approx(1 / 3))
     assert (c["nodes"], c["elu"]) == (0, None)
     (note,) = said["notes"]
-    assert note.startswith("1 nodes are in parts")
+    assert note.startswith("no training label reaches 1 nodes")

@@ -13,14 +13,20 @@ from contextlib import contextmanager
 import torch
 
 # Multiplications in one sparse product below which one thread is the fastest.
-SMALL = 100_000_000
+SMALL = 1_000_000_000
 
 
 def usable_cores() -> int:
-    """Cores this process may run on (a container often has fewer than the machine)."""
+    """Cores this process may use.
+
+    A container often has fewer than the machine, and whoever sets ``OMP_NUM_THREADS``
+    shares the machine with others.
+    """
+    cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return max(1, os.cpu_count() or 1)
+        cores = len(os.sched_getaffinity(0))
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(cores, int(limit)) if limit.isdigit() else cores)
 
 
 def choose_threads(stored: int, width: int, requested: int | None = None) -> int:

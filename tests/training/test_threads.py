@@ -17,6 +17,7 @@ def test_small_graphs_get_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cores_are_those_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert usable_cores() >= 1
     if hasattr(os, "sched_getaffinity"):
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5})
@@ -24,6 +25,9 @@ def test_cores_are_those_the_process_may_use(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     assert usable_cores() == 4
+    for limit, expected in (("2", 2), ("9", 4), ("0", 1), ("4,3", 4), ("", 4)):
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+        assert usable_cores() == expected
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert usable_cores() == 1
 
