@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class Fitted:
     threads: int
     device: str
     notes: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def accuracy(self, mask: Tensor) -> float | None:
         """Share of right predictions among the labelled nodes of a mask."""

@@ -39,6 +39,17 @@ def test_lpa_by_hand(path_graph: Data) -> None:
     assert turned.nelu.all()
 
 
+def test_self_loops_are_the_default(sbm: Draw) -> None:
+    data, gcn = sbm(homophily=0.3), torch.zeros(150).long()
+    usual = label_utilization(data, gcn, lpa_steps=3).lpa
+    with_loops, without = (
+        label_utilization(data, gcn, lpa_steps=3, self_loops=loops).lpa
+        for loops in (True, False)
+    )
+    assert torch.equal(usual, with_loops)
+    assert not torch.equal(usual, without)
+
+
 def test_a_gcn_is_trained_if_none_is_given(sbm: Draw) -> None:
     data = sbm()
     use = label_utilization(data, random_state=2)
@@ -79,7 +90,7 @@ def test_wrong_sizes_are_refused(wrong: torch.Tensor, path_graph: Data) -> None:
 
 def test_shares_by_hand() -> None:
     data = Data(
-        y=torch.tensor([0, 0, 1, 1, -1, 1]),
+        y=torch.tensor([1, 0, 1, 1, -1, 1]),
         train_mask=torch.tensor([1, 0, 0, 0, 0, 0], dtype=torch.bool),
     )
     use = definition_one(
@@ -88,16 +99,17 @@ def test_shares_by_hand() -> None:
     said = diagnose(use, data, ["a", "b", "c"])
     overall = said["overall"]
     assert [overall[s]["nodes"] for s in ("elu", "nelu", "unreachable")] == [3, 2, 1]
-    # Of the ELU nodes one trains and one has no label: node 1 is judged.
+    # Of the ELU nodes one trains (and is wrong) and one has no label: node 1 is judged.
     assert overall["elu"]["gcn_accuracy"] == overall["elu"]["lpa_accuracy"] == 1.0
     assert overall["nelu"]["gcn_accuracy"] == 0.5
     assert overall["nelu"]["lpa_accuracy"] == 0.5
     assert overall["unreachable"]["gcn_accuracy"] == 1.0
     assert overall["unreachable"]["lpa_accuracy"] == 0.0
     a, b, c = said["classes"]
-    assert (a["name"], a["labels"], a["nodes"]) == ("a", 1, 3)
+    assert (a["name"], a["labels"], a["nodes"]) == ("a", 0, 3)
     assert (a["elu"], a["nelu"]) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
-    assert (b["nodes"], b["unreachable"]) == (3, pytest.approx(1 / 3))
+    assert (b["labels"], b["nodes"]) == (1, 3)
+    assert b["unreachable"] == pytest.approx(1 / 3)
     assert (c["nodes"], c["elu"]) == (0, None)
     (note,) = said["notes"]
     assert note.startswith("no training label reaches 1 nodes")
