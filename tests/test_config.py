@@ -203,3 +203,20 @@ def test_given_variants_are_taken_as_they_are() -> None:
     options = {"eta": 0.45, "variants": variants}
     [(name, member)] = resolve_config("elu-gcn", options=options).members()
     assert (name, member.eta) == ("a", 0.1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"damping": 1.0},
+        {"keep": 0.0},
+        {"k": -1},
+        {"mlp_dropout": 1.5},
+        {"variants": [{"eta": 2.0}]},
+        {"variants": [{"name": "gcn"}]},
+        {"variants": [{"name": "a"}, {"name": "a"}]},
+    ],
+)
+def test_elu_gcn_refuses_before_anything_is_trained(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        resolve_config("elu-gcn", options=options)

@@ -159,7 +159,7 @@ def read_tables(
         source_column=options.source_column,
         target_column=options.target_column,
         weight_column=options.weight_column,
-        directed=options.directed,
+        directed=options.directed or None,
         features=options.features,
         val_fraction=options.val_fraction,
         test_fraction=options.test_fraction,

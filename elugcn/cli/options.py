@@ -71,14 +71,16 @@ class GraphOptions:
         ),
     ] = None
     id_column: Annotated[
-        str, typer.Option(help="Column of node ids.", rich_help_panel=_TABLES)
-    ] = "id"
+        str | None,
+        typer.Option(help="Column of node ids; else id.", rich_help_panel=_TABLES),
+    ] = None
     label_column: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Column of labels; empty = unlabelled.", rich_help_panel=_TABLES
+            help="Column of labels, else label; empty = unlabelled.",
+            rich_help_panel=_TABLES,
         ),
-    ] = "label"
+    ] = None
     split_column: Annotated[
         str | None,
         typer.Option(

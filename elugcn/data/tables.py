@@ -23,13 +23,13 @@ def load_tables(
     nodes: str | Path,
     edges: str | Path,
     *,
-    id_column: str = "id",
-    label_column: str = "label",
+    id_column: str | None = None,
+    label_column: str | None = None,
     split_column: str | None = None,
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
-    directed: bool = False,
+    directed: bool | None = None,
     features: str | None = None,
     val_fraction: float = 0.2,
     test_fraction: float = 0.2,
@@ -44,14 +44,15 @@ def load_tables(
             Numbers and booleans are used as they are, strings with few values
             become one column per value.
         edges: The same kinds of file with one row per edge.
-        id_column: Column of node ids; ids are compared as strings.
-        label_column: Column of classes.
+        id_column: Column of node ids, compared as strings; None: "id", or the
+            schema's.
+        label_column: Column of classes; None: "label", or the schema's.
         split_column: Column of train/val/test; None: "split" if there is one,
             else a stratified split of the labelled nodes is made.
         source_column: None: "source", "src" or "from", else the first column.
         target_column: None: "target", "dst" or "to", else the next column.
         weight_column: None: "weight" if there is one, else all weigh 1.
-        directed: Keep the direction of the edges.
+        directed: Keep the direction of the edges; None: no, or as the schema says.
         features: None for the columns, "identity" or "degree" to make features.
         val_fraction: Share of each class for validation, where a split is made.
         test_fraction: Share of each class for testing, where a split is made.
@@ -70,6 +71,11 @@ def load_tables(
     node_file = TableFile.open(nodes, "nodes")
     edge_file = TableFile.open(edges, "edges")
     features = _feature_kind(features, schema)
+    # A graph to predict on is read as the one that was trained on.
+    like = schema or {}
+    id_column = id_column or like.get("id_column", "id")
+    label_column = label_column or like.get("label_column", "label")
+    directed = bool(like.get("directed")) if directed is None else directed
     node_file.require(id_column, "id_column")
     label: str | None = label_column
     if schema is None or label_column in node_file.names:

@@ -12,7 +12,12 @@ from torch import Tensor
 from elugcn.core.elu_graph import Form, Init, Normalization, check_choice
 from elugcn.core.operators import Scaling
 from elugcn.errors import InputError
-from elugcn.methods.neural import GCNConfig, MLPConfig
+from elugcn.methods.neural import (
+    GCNConfig,
+    MLPConfig,
+    check_least,
+    check_probability,
+)
 
 # What an unknown graph gets: members of the family that each win somewhere. The first
 # trains on the ELU nodes' pseudo-labels too, under random propagation, and is the
@@ -97,13 +102,24 @@ class ELUGCNConfig(GCNConfig):
         check_choice("graph_mode", self.graph_mode, ("implicit", "topk", "paper"))
         check_choice("contrast", self.contrast, ("similarity", "distance"))
         check_range("eta", self.eta, 0.0, 1.0)
-        check_range("damping", self.damping, 0.0, 1.0)
         check_range("lpa_alpha", self.lpa_alpha, 0.0, 1.0)
         check_range("keep", self.keep, 0.0, 1.0)
+        check_least(self, 0, "k", "warmup", "lambda_con", "lambda_cons")
+        check_least(self, 0, "contrast_weight", "entropy_weight", "pseudo_weight")
+        check_least(self, 0, "mlp_weight_decay")
+        check_probability(self, "damping")
+        check_probability(self, "mlp_dropout")
+        check_positive(self, "keep")
         check_positive(self, "tau", "beta", "lpa_steps", "topk", "draws", "rounds")
         check_positive(self, "sharpening", "mlp_hidden_channels", "mlp_lr")
         for variant in self.variants:
             _check_variant(variant)
+        names = [name for name, _ in self.members()] if self.variants else []
+        if len({*names, "gcn"}) <= len(names):
+            given = ", ".join(names)
+            raise InputError(
+                f"variants need names of their own, not 'gcn'; got {given}"
+            )
 
     def members(self) -> list[tuple[str, ELUGCNConfig]]:
         """The settings to try, named; this one alone if no variants are listed."""
