@@ -6,24 +6,21 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test lint types coverage clean
+.PHONY: demo test lint types clean
 
 demo: $(READY)
 	@$(BIN)/elugcn train
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell elugcn tests examples docs README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell elugcn tests examples benchmarks docs *.md
 
 types: $(READY)
 	$(BIN)/mypy
-
-coverage: $(READY)
-	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=90
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("elugcn needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Say which one to use: make demo PYTHON=python3.12")'
