@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from elugcn.core.elu_graph import check_choice
@@ -27,11 +28,9 @@ from elugcn.training.loop import Fit, Trained, train
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkConfig(BaseConfig):
-    """Width, regularisation and training of a network."""
+class TrainConfig(BaseConfig):
+    """How any model with weights is trained."""
 
-    hidden_channels: int = 64
-    dropout: float = 0.8
     lr: float = 0.01
     weight_decay: float = 5e-4
     decay: str = "all"  # all | first (Kipf's GCN decays its first layer only)
@@ -42,9 +41,8 @@ class NetworkConfig(BaseConfig):
     def __post_init__(self) -> None:
         check_choice("decay", self.decay, ("all", "first"))
         check_choice("select", self.select, ("accuracy", "loss"))
-        check_least(self, 1, "hidden_channels", "epochs")
+        check_least(self, 1, "epochs")
         check_least(self, 0, "patience", "weight_decay")
-        check_probability(self, "dropout")
         if not self.lr > 0:
             raise InputError(f"lr must be positive; got {self.lr}")
 
@@ -58,6 +56,19 @@ class NetworkConfig(BaseConfig):
             self.patience,
             self.select,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig(TrainConfig):
+    """Width, regularisation and training of a network."""
+
+    hidden_channels: int = 64
+    dropout: float = 0.8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_least(self, 1, "hidden_channels")
+        check_probability(self, "dropout")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +112,17 @@ def check_probability(config: object, option: str) -> None:
 
 
 class NetworkPredictor(Predictor):
-    """A trained GCN or MLP with the scaling of its features."""
+    """A trained network with the scaling of its features.
+
+    Attributes:
+        kinds: The networks it can hold, by the name a file gives them; a method with
+            a network of its own derives a class that names it.
+    """
+
+    kinds: ClassVar[Mapping[str, type[nn.Module]]] = {"GCN": GCN, "MLP": MLP}
 
     def __init__(
-        self, model: GCN | MLP, scaler: FeatureScaler, self_loops: bool, facts: Any
+        self, model: nn.Module, scaler: FeatureScaler, self_loops: bool, facts: Any
     ) -> None:
         self.model = model
         self.scaler = scaler
@@ -126,15 +144,12 @@ class NetworkPredictor(Predictor):
         return tensors, facts | {"architecture": self.facts}
 
     @classmethod
-    def restore(
-        cls, tensors: dict[str, Tensor], facts: dict[str, Any]
-    ) -> NetworkPredictor:
+    def restore(cls, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Self:
         """The inverse of ``state``."""
-        kinds: dict[str, type[GCN] | type[MLP]] = {"GCN": GCN, "MLP": MLP}
         # Without storage, so that no size in a file is believed before the weights
         # are seen to have it.
         with torch.device("meta"):
-            model = kinds[facts["kind"]](**facts["architecture"])
+            model = cls.kinds[facts["kind"]](**facts["architecture"])
         prefix = "model."
         weights = {
             k.removeprefix(prefix): v
@@ -146,9 +161,13 @@ class NetworkPredictor(Predictor):
         return cls(model.eval(), scaler, facts["self_loops"], facts["architecture"])
 
 
-def network_logits(model: GCN | MLP, x: CSR | Tensor, adj: CSR) -> Tensor:
-    """Scores n×c of the original view of a GCN, or of an MLP."""
-    out: Tensor = model(x, adj)[0] if isinstance(model, GCN) else model(x)
+def network_logits(model: nn.Module, x: CSR | Tensor, adj: CSR) -> Tensor:
+    """Scores n×c of any network: of a GCN its original view; an MLP has no graph."""
+    out: Tensor
+    if isinstance(model, MLP):
+        out = model(x)
+    else:
+        out = model(x, adj)[0] if isinstance(model, GCN) else model(x, adj)
     return out
 
 
@@ -177,36 +196,56 @@ def build(
     return model.to(device), facts
 
 
-def fit_network(
-    problem: Problem, config: NetworkConfig, run: Run, stage: str
-) -> tuple[Trained, NetworkPredictor]:
-    """Train a GCN or an MLP with cross-entropy on the training nodes."""
-    model, facts = build(problem, config, run.device)
+def train_network(
+    problem: Problem,
+    config: TrainConfig,
+    run: Run,
+    model: nn.Module,
+    stage: str,
+    forward: Callable[[], Tensor] | None = None,
+) -> Trained:
+    """Train any network with cross-entropy on the training nodes.
+
+    Args:
+        problem: The graph.
+        config: The training part of it is read.
+        run: Progress.
+        model: Trained in place.
+        stage: Name for the progress display.
+        forward: Logits of all nodes, where there is a cheaper way to them than the
+            network on X and Â.
+    """
     nodes = problem.train_index
     target = problem.y[nodes]
 
-    def forward() -> Tensor:
+    def predict() -> Tensor:
+        if forward is not None:
+            return forward()
         return network_logits(model, problem.x, problem.adj)
 
-    trained = train(
+    return train(
         model,
-        lambda epoch: F.cross_entropy(forward()[nodes], target),
-        forward,
+        lambda epoch: F.cross_entropy(predict()[nodes], target),
+        predict,
         problem.y,
         problem.val_mask,
         config.fit(),
         progress=run.progress,
         stage=stage,
     )
+
+
+def fit_network(
+    problem: Problem, config: NetworkConfig, run: Run, stage: str
+) -> tuple[Trained, NetworkPredictor]:
+    """Train a GCN or an MLP with cross-entropy on the training nodes."""
+    model, facts = build(problem, config, run.device)
+    trained = train_network(problem, config, run, model, stage)
     return trained, NetworkPredictor(model, problem.scaler, config.self_loops, facts)
 
 
-def _fit_plain(
-    problem: Problem, config: NetworkConfig, run: Run, stage: str
-) -> Prediction:
-    run.reseed()
-    with run.clock("train"):
-        trained, predictor = fit_network(problem, config, run, stage)
+def as_prediction(trained: Trained, predictor: Predictor, run: Run) -> Prediction:
+    """A trained network as a method's answer."""
     return Prediction(
         logits=trained.logits,
         epochs=trained.n_iter,
@@ -215,6 +254,15 @@ def _fit_plain(
         predictor=predictor,
         facts={"best_epoch": trained.epoch},
     )
+
+
+def _fit_plain(
+    problem: Problem, config: NetworkConfig, run: Run, stage: str
+) -> Prediction:
+    run.reseed()
+    with run.clock("train"):
+        trained, predictor = fit_network(problem, config, run, stage)
+    return as_prediction(trained, predictor, run)
 
 
 def fit_gcn(problem: Problem, config: GCNConfig, run: Run) -> Prediction:

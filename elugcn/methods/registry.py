@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from elugcn.errors import InputError
+from elugcn.methods.appnp import APPNPConfig, APPNPPredictor, fit_appnp
 from elugcn.methods.base import Method, Predictor
+from elugcn.methods.correct_smooth import (
+    CorrectSmoothConfig,
+    CorrectSmoothPredictor,
+    fit_correct_smooth,
+)
 from elugcn.methods.elu_config import ELUGCNConfig
 from elugcn.methods.elu_gcn import fit_elu_gcn, fit_elu_graph
 from elugcn.methods.elu_predictor import ELUGCNPredictor
+from elugcn.methods.gat import GATConfig, GATPredictor, fit_gat
+from elugcn.methods.grand import GRANDConfig, fit_grand
 from elugcn.methods.lpa import LPAConfig, fit_lpa
 from elugcn.methods.neural import (
     GCNConfig,
@@ -17,6 +25,7 @@ from elugcn.methods.neural import (
     fit_gcn,
     fit_mlp,
 )
+from elugcn.methods.sgc import SGCConfig, SGCPredictor, fit_sgc
 
 METHODS: dict[str, Method[Any]] = {
     m.name: m
@@ -25,6 +34,11 @@ METHODS: dict[str, Method[Any]] = {
         Method("gcn", GCNConfig, fit_gcn, "Kipf and Welling's GCN"),
         Method("mlp", MLPConfig, fit_mlp, "features alone"),
         Method("lpa", LPAConfig, fit_lpa, "labels and edges alone"),
+        Method("gat", GATConfig, fit_gat, "attention over neighbours"),
+        Method("appnp", APPNPConfig, fit_appnp, "an MLP spread by PageRank"),
+        Method("sgc", SGCConfig, fit_sgc, "regression on smoothed features"),
+        Method("cs", CorrectSmoothConfig, fit_correct_smooth, "Correct and Smooth"),
+        Method("grand", GRANDConfig, fit_grand, "random propagation, consistency"),
     )
 }
 
@@ -36,6 +50,10 @@ GRAPH_ONLY: Method[Any] = Method(
 PREDICTORS: dict[str, type[Predictor]] = {
     "network": NetworkPredictor,
     "elu": ELUGCNPredictor,
+    "gat": GATPredictor,
+    "appnp": APPNPPredictor,
+    "sgc": SGCPredictor,
+    "cs": CorrectSmoothPredictor,
 }
 
 
