@@ -22,9 +22,10 @@ def test_rows_sum_to_one_and_empty_rows_stay(counts: torch.Tensor) -> None:
     out = scaler(counts)
     assert out[0, 1:3].tolist() == [0.25, 0.75]
     assert out.sum(dim=1).tolist() == [1, 0, 1, 0, 0, 0]
+    given = counts.to_sparse_csr()  # torch remarks on its beta state, once a process
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # torch's remarks on sparse tensors
-        sparse = scaler(counts.to_sparse_csr())
+        warnings.simplefilter("error")
+        sparse = scaler(given)
     assert sparse.layout == torch.sparse_csr
     assert torch.equal(sparse.to_dense(), out)
     negative = torch.tensor([[-1.0, 3.0]])
