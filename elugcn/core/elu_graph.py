@@ -175,7 +175,7 @@ def learn_elu_graph(
     k: int = 2,
     beta: float = 1.0,
     form: Form = "paper",
-    init: Init = "lpa",
+    init: Init | None = None,
     damping: float = 0.0,
     normalization: Normalization = "l2",
     scaling: Scaling = "none",
@@ -192,7 +192,8 @@ def learn_elu_graph(
         k: Updates of Q.
         beta: Ridge β > 0.
         form: ``"paper"`` (eq. 8, 11) or ``"transposed"`` (public code).
-        init: Rows of Q⁽⁰⁾ without a label: from label propagation, zero, or H.
+        init: Rows of Q⁽⁰⁾ without a label: ``"lpa"``, ``"zero"`` or ``"mlp"`` (the
+            rows of H). None: ``"lpa"`` where ``lpa`` is given, else ``"mlp"``.
         damping: Share of the old Q kept in each update, in [0, 1).
         normalization: ``"none"`` or ``"l2"``: rows of Q after each update.
         scaling: See ``LowRankGraph.scaled``.
@@ -205,6 +206,8 @@ def learn_elu_graph(
         The operator S*.
     """
     check_choice("scaling", scaling, get_args(Scaling))
+    if init is None:
+        init = "mlp" if lpa is None else "lpa"
     closed, q = solve_influence(
         H, labels, lpa, k, beta, form, init, damping, normalization
     )

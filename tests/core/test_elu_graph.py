@@ -520,3 +520,15 @@ def test_a_million_nodes_fit(form: Form) -> None:
     seconds, gigabytes = map(float, run.stdout.split())
     assert seconds < 60
     assert gigabytes < 2
+
+
+def test_the_default_init_is_lpa_where_it_is_given() -> None:
+    torch.manual_seed(5)
+    h = torch.softmax(torch.randn(30, 3), dim=1)
+    labels = torch.full((30,), -1)
+    labels[:6] = torch.tensor([0, 1, 2, 0, 1, 2])
+    lpa = torch.softmax(torch.randn(30, 3), dim=1)
+    for given, init in ((None, "mlp"), (lpa, "lpa")):
+        default = learn_elu_graph(h, labels, lpa=given)
+        named = learn_elu_graph(h, labels, lpa=given, init=init)
+        assert torch.equal(default.to_dense(), named.to_dense())
