@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from elugcn import __version__
-from elugcn.cli import datasets, diagnose, graph, predict, train
+from elugcn.cli import compare, datasets, diagnose, graph, predict, train
 from elugcn.errors import InputError, MissingExtraError
 
 # What a wrong option raises. Typer keeps the class to itself (in its own copy of
@@ -25,7 +25,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (train, predict, diagnose, graph, datasets):
+for command in (train, predict, diagnose, graph, datasets, compare):
     app.command(command.NAME)(command.run)
 
 

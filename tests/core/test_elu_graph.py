@@ -528,7 +528,7 @@ def test_the_default_init_is_lpa_where_it_is_given() -> None:
     labels = torch.full((30,), -1)
     labels[:6] = torch.tensor([0, 1, 2, 0, 1, 2])
     lpa = torch.softmax(torch.randn(30, 3), dim=1)
-    for given, init in ((None, "mlp"), (lpa, "lpa")):
-        default = learn_elu_graph(h, labels, lpa=given)
-        named = learn_elu_graph(h, labels, lpa=given, init=init)
+    for share, init in ((None, "mlp"), (lpa, "lpa")):
+        default = learn_elu_graph(h, labels, lpa=share)
+        named = learn_elu_graph(h, labels, lpa=share, init=init)
         assert torch.equal(default.to_dense(), named.to_dense())

@@ -1,0 +1,144 @@
+"""What a comparison consists of: one job per method, dataset, split and seed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from elugcn.config import as_plain, resolve_config
+from elugcn.data.datasets import DatasetInfo, dataset_info
+from elugcn.errors import InputError
+from elugcn.fitting import MAX_SEED
+from elugcn.methods.registry import METHODS
+
+Options = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to do, with everything that decides its result.
+
+    Attributes:
+        method: name of the method.
+        dataset: name of the dataset.
+        split: which split of it.
+        seed: seed of everything random.
+        config: the method's configuration, fully resolved, as JSON holds it.
+        labels_per_class: draw this many training labels instead of the split's own.
+        data_options: further options of the dataset.
+    """
+
+    method: str
+    dataset: str
+    split: int
+    seed: int
+    config: dict[str, Any]
+    labels_per_class: int | None = None
+    data_options: dict[str, Any] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.dataset, self.split, self.seed, self.config_hash))
+
+    @cached_property
+    def config_hash(self) -> str:
+        """Twelve hex digits: equal when method, configuration and data are."""
+        what = {
+            "method": self.method,
+            "config": self.config,
+            "dataset": self.dataset,
+            "labels_per_class": self.labels_per_class,
+            "data_options": self.data_options,
+        }
+        text = json.dumps(what, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Method and dataset: the cell of the table it counts for."""
+        return self.method, self.dataset
+
+    @property
+    def title(self) -> str:
+        """The job in a line for people."""
+        return f"{self.method} on {self.dataset}, split {self.split}, seed {self.seed}"
+
+    def plain(self) -> dict[str, Any]:
+        """The job as JSON holds it."""
+        return asdict(self)
+
+
+def make_jobs(
+    methods: Sequence[str],
+    datasets: Sequence[str],
+    seeds: int,
+    *,
+    labels_per_class: int | None = None,
+    options: Options | None = None,
+    data_options: Options | None = None,
+) -> list[Job]:
+    """Every run of a comparison, checked before the first one starts.
+
+    Args:
+        methods: names of methods; the rows of the table.
+        datasets: names of datasets; the columns.
+        seeds: runs per method and dataset.
+        labels_per_class: draw training labels; the tuned values of a dataset, which
+            are for its published labels, are then left aside.
+        options: per method, values that differ from its configuration.
+        data_options: per dataset, further options of its loader.
+
+    Raises:
+        InputError: a name, a number or an option is wrong.
+    """
+    names = [_method(m) for m in dict.fromkeys(methods)]
+    infos = {info.name: info for info in map(dataset_info, datasets)}
+    if not names or not infos:
+        raise InputError("a comparison needs at least one method and one dataset")
+    if not 1 <= seeds <= MAX_SEED:
+        raise InputError(f"seeds must be at least 1; got {seeds}")
+    if labels_per_class is not None and labels_per_class < 1:
+        raise InputError(f"labels_per_class must be at least 1; got {labels_per_class}")
+    options, data_options = options or {}, data_options or {}
+    _among(options, names, "method")
+    _among(data_options, list(infos), "dataset")
+    jobs = []
+    for dataset, info in infos.items():
+        extra = dict(data_options.get(dataset, {}))
+        preset = dataset if labels_per_class is None and not extra else None
+        for method in names:
+            config = as_plain(resolve_config(method, preset, None, options.get(method)))
+            for split, seed in pairs(info, seeds, labels_per_class is not None):
+                jobs.append(
+                    Job(method, dataset, split, seed, config, labels_per_class, extra)
+                )
+    return jobs
+
+
+def pairs(info: DatasetInfo, seeds: int, drawn: bool) -> list[tuple[int, int]]:
+    """The (split, seed) of each run.
+
+    One published split is run with every seed. Otherwise run i has split i and seed
+    i; published splits start again when there are more runs than splits.
+    """
+    if not info.fixed_splits or (drawn and info.n_splits == 1):
+        return [(i, i) for i in range(seeds)]
+    return [(i % info.n_splits, i) for i in range(seeds)]
+
+
+def _method(name: str) -> str:
+    if name not in METHODS:
+        raise InputError(f"unknown method {name!r}; there are {', '.join(METHODS)}")
+    return name
+
+
+def _among(options: Options, names: Sequence[str], what: str) -> None:
+    for name in options:
+        if name not in names:
+            raise InputError(
+                f"options are given for {what} {name!r}, which is not compared; "
+                f"compared are {', '.join(names)}"
+            )

@@ -1,0 +1,227 @@
+"""A comparison as text: for a terminal, Markdown, CSV or LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from elugcn.errors import InputError
+from elugcn.evaluation.cells import REFERENCE, Cell, Comparison
+from elugcn.evaluation.paper import Published
+
+CSV_COLUMNS = (
+    "method",
+    "dataset",
+    "mean",
+    "std",
+    "runs",
+    "paper_mean",
+    "paper_std",
+    "seconds",
+    "peak_rss_mb",
+)
+_NOTHING = "–"
+_CAPTION = (
+    "Test accuracy in percent, mean ± standard deviation over runs; "
+    "in parentheses the paper's."
+)
+
+
+def render(comparison: Comparison, form: str) -> str:
+    """The comparison as text in one of ``FORMATS``."""
+    if form not in FORMATS:
+        raise InputError(f"unknown format {form!r}; there are {', '.join(FORMATS)}")
+    return FORMATS[form](comparison)
+
+
+def as_csv(comparison: Comparison) -> str:
+    """One line per method and dataset; percent, seconds and MB; empty: none."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for cell in comparison.rows():
+        paper = cell.paper or Published(None, None)
+        # A published cell without a number is one that ran out of memory.
+        oom = cell.paper is not None and paper.mean is None
+        writer.writerow(
+            [
+                cell.method,
+                cell.dataset,
+                _number(cell.summary.mean, 4),
+                _number(cell.summary.std, 4),
+                cell.summary.runs,
+                "OOM" if oom else _number(paper.mean, 2),
+                _number(paper.std, 2),
+                _number(cell.seconds, 3),
+                _number(cell.peak_rss_mb, 1),
+            ]
+        )
+    return out.getvalue()
+
+
+def as_markdown(comparison: Comparison) -> str:
+    """Accuracies, then differences to the GCN, time and memory."""
+    blocks = [_CAPTION, _markdown(comparison, _markdown_cell)]
+    if _has_differences(comparison):
+        blocks += [_difference_caption(), _markdown(comparison, difference_text)]
+    blocks += ["Mean seconds of a fit and peak memory.", _markdown(comparison, cost)]
+    if comparison.notes:
+        blocks.append("\n".join(f"- {_escape_md(n)}" for n in comparison.notes))
+    return "\n\n".join(blocks) + "\n"
+
+
+def as_latex(comparison: Comparison) -> str:
+    """A booktabs table of the accuracies; the notes are comments above it."""
+    lines = [f"% {' '.join(note.split())}" for note in comparison.notes]
+    lines.append(rf"\begin{{tabular}}{{l{'c' * len(comparison.datasets)}}}")
+    lines.append(r"\toprule")
+    header = ["Method", *comparison.datasets]
+    lines.append(" & ".join(map(escape_latex, header)) + r" \\")
+    lines.append(r"\midrule")
+    for method in comparison.methods:
+        cells = [_latex_cell(comparison.cells[method, d]) for d in comparison.datasets]
+        lines.append(" & ".join([escape_latex(method), *cells]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+def as_terminal(comparison: Comparison) -> str:
+    """What a terminal shows, as plain text."""
+    out = io.StringIO()
+    Console(file=out, width=1000, highlight=False).print(terminal(comparison))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def terminal(comparison: Comparison) -> RenderableType:
+    """The tables for people, to be printed on a Rich console."""
+    parts: list[RenderableType] = [
+        Text(_CAPTION, style="dim"),
+        _rich(comparison, _terminal_cell),
+    ]
+    if _has_differences(comparison):
+        parts.append(Text(_difference_caption(), style="dim"))
+        parts.append(_rich(comparison, lambda cell: Text(difference_text(cell))))
+    parts.append(Text("Mean seconds of a fit and peak memory.", style="dim"))
+    parts.append(_rich(comparison, lambda cell: Text(cost(cell))))
+    parts += [Text(f"note: {note}") for note in comparison.notes]
+    return Group(*parts)
+
+
+FORMATS: dict[str, Callable[[Comparison], str]] = {
+    "terminal": as_terminal,
+    "markdown": as_markdown,
+    "csv": as_csv,
+    "latex": as_latex,
+}
+
+
+def ours(cell: Cell) -> str:
+    """``81.50 ± 0.40``, with how many runs it is of where some failed."""
+    if cell.summary.mean is None:
+        return "failed" if cell.failed else _NOTHING
+    text = plus_minus(cell.summary.mean, cell.summary.std)
+    total = cell.summary.runs + cell.failed
+    return f"{text} [{cell.summary.runs} of {total}]" if cell.failed else text
+
+
+def papers(cell: Cell) -> str:
+    """The paper's number in parentheses, or nothing."""
+    if cell.paper is None:
+        return ""
+    if cell.paper.mean is None:
+        return " (OOM)"
+    return f" ({plus_minus(cell.paper.mean, cell.paper.std)})"
+
+
+def plus_minus(mean: float, std: float | None) -> str:
+    """Two decimals; a single run has no spread."""
+    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+
+
+def difference_text(cell: Cell) -> str:
+    """``+1.20 [0.80, 1.60], p = 0.001``."""
+    d = cell.difference
+    if d is None:
+        return _NOTHING
+    text = f"{d.mean:+.2f} [{d.low:.2f}, {d.high:.2f}]"
+    if d.t_pvalue is None:
+        return text
+    return text + (", p < 0.001" if d.t_pvalue < 0.001 else f", p = {d.t_pvalue:.3f}")
+
+
+def cost(cell: Cell) -> str:
+    """``1.2 s, 350 MB``."""
+    if cell.seconds is None or cell.peak_rss_mb is None:
+        return _NOTHING
+    return f"{cell.seconds:.1f} s, {cell.peak_rss_mb:.0f} MB"
+
+
+def escape_latex(text: str) -> str:
+    """The characters that LaTeX would take for commands."""
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
+    special["^"] = r"\textasciicircum{}"
+    return re.sub(
+        r"[\\&%$#_{}~^]", lambda m: special.get(m[0], f"\\{m[0]}"), text
+    ).replace("±", r"$\pm$")
+
+
+def _difference_caption() -> str:
+    return (
+        f"Difference to {REFERENCE} on the same splits and seeds, in points, with "
+        "95 % confidence interval and paired t-test."
+    )
+
+
+def _has_differences(comparison: Comparison) -> bool:
+    return any(cell.difference is not None for cell in comparison.rows())
+
+
+def _markdown(comparison: Comparison, show: Callable[[Cell], str]) -> str:
+    lines = [["method", *map(_escape_md, comparison.datasets)]]
+    lines.append(["---", *("---:" for _ in comparison.datasets)])
+    for method in comparison.methods:
+        cells = (comparison.cells[method, d] for d in comparison.datasets)
+        lines.append([method, *map(show, cells)])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = ours(cell)
+    return (f"**{text}**" if cell.best else text) + papers(cell)
+
+
+def _escape_md(text: str) -> str:
+    return re.sub(r"([|*_`<>\[\]\\])", r"\\\1", text)
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = escape_latex(ours(cell).replace(_NOTHING, "--"))
+    text = rf"\textbf{{{text}}}" if cell.best else text
+    return text + escape_latex(papers(cell))
+
+
+def _terminal_cell(cell: Cell) -> Text:
+    style = "bold" if cell.best else ("red" if cell.summary.mean is None else "")
+    return Text.assemble((ours(cell), style), (papers(cell), "dim"))
+
+
+def _rich(comparison: Comparison, show: Callable[[Cell], Text]) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("method", no_wrap=True)
+    for dataset in comparison.datasets:
+        table.add_column(dataset, justify="right")
+    for method in comparison.methods:
+        cells = (comparison.cells[method, d] for d in comparison.datasets)
+        table.add_row(Text(method), *map(show, cells))
+    return table
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,94 @@
+import hashlib
+import json
+
+import pytest
+
+from elugcn.data.datasets import dataset_info
+from elugcn.errors import InputError
+from elugcn.evaluation.jobs import make_jobs, pairs
+from elugcn.evaluation.monitor import show_time, time_left
+from tests.evaluation.conftest import record_of
+
+
+def test_splits_and_seeds() -> None:
+    cora, digits = dataset_info("cora"), dataset_info("digits")
+    chameleon = dataset_info("chameleon")
+    assert pairs(cora, 3, False) == [(0, 0), (0, 1), (0, 2)]
+    assert pairs(cora, 3, True) == [(0, 0), (1, 1), (2, 2)]
+    assert pairs(digits, 12, False)[-1] == (11, 11)
+    assert pairs(chameleon, 12, False)[8:] == [(8, 8), (9, 9), (0, 10), (1, 11)]
+    assert pairs(chameleon, 12, True)[-1] == (1, 11)
+
+
+def test_jobs_of_a_comparison() -> None:
+    jobs = make_jobs(["gcn", "lpa", "gcn"], ["cora", "Karate"], 2)
+    assert [(j.method, j.dataset, j.split, j.seed) for j in jobs] == [
+        ("gcn", "cora", 0, 0), ("gcn", "cora", 0, 1),
+        ("lpa", "cora", 0, 0), ("lpa", "cora", 0, 1),
+        ("gcn", "karate", 0, 0), ("gcn", "karate", 1, 1),
+        ("lpa", "karate", 0, 0), ("lpa", "karate", 1, 1),
+    ]  # fmt: skip
+
+
+def test_the_hash_is_of_method_config_and_data() -> None:
+    def job(method: str = "gcn", **options: object):  # noqa: ANN202
+        return make_jobs([method], ["sbm"], 1, **options)[0]  # type: ignore[arg-type]
+
+    plain = job()
+    content = {
+        "method": "gcn", "config": plain.config, "dataset": "sbm",
+        "labels_per_class": None, "data_options": {},
+    }  # fmt: skip
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    assert plain.config_hash == hashlib.sha256(text.encode()).hexdigest()[:12]
+    others = [
+        job("mlp"),
+        job(labels_per_class=3),
+        job(options={"gcn": {"epochs": 7}}),
+        job(data_options={"sbm": {"n": 100}}),
+    ]
+    assert len({plain.config_hash, *(j.config_hash for j in others)}) == 5
+    assert plain.config_hash == job(options={"gcn": {}}).config_hash
+
+
+def test_presets_are_for_the_published_labels() -> None:
+    tuned = make_jobs(["gcn"], ["chameleon"], 1)[0]
+    drawn = make_jobs(["gcn"], ["chameleon"], 1, labels_per_class=5)[0]
+    assert tuned.config["self_loops"] is False
+    assert drawn.config["self_loops"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "says"),
+    [
+        ((["nope"], ["karate"], 1), {}, "unknown method 'nope'; there are elu-gcn"),
+        ((["elu-graph"], ["karate"], 1), {}, "unknown method 'elu-graph'"),
+        ((["gcn"], ["koala"], 1), {}, "unknown dataset 'koala'"),
+        (([], ["karate"], 1), {}, "at least one method"),
+        ((["gcn"], ["karate"], 0), {}, "seeds must be at least 1; got 0"),
+        ((["gcn"], ["karate"], 1), {"labels_per_class": 0}, "at least 1; got 0"),
+        ((["gcn"], ["karate"], 1), {"options": {"gcn": {"epoch": 1}}}, "'epochs'"),
+        ((["gcn"], ["karate"], 1), {"options": {"lpa": {}}}, "not compared"),
+        ((["gcn"], ["karate"], 1), {"data_options": {"sbm": {}}}, "not compared"),
+    ],
+)
+def test_refusals(arguments: tuple, options: dict, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        make_jobs(*arguments, **options)
+
+
+def test_time_left() -> None:
+    jobs = make_jobs(["gcn", "lpa", "mlp"], ["karate", "sbm"], 1)
+    assert time_left(jobs, []) is None
+    by_pair = {j.pair: j for j in jobs}
+    records = [
+        record_of(by_pair["gcn", "karate"], process_seconds=2.0),
+        record_of(by_pair["gcn", "karate"], process_seconds=4.0),
+        record_of(by_pair["lpa", "karate"], process_seconds=9.0),
+    ]
+    left = [time_left([by_pair[m, "sbm"]], records) for m in ("gcn", "lpa", "mlp")]
+    assert left == [3.0, 9.0, 5.0]
+    assert time_left([by_pair["gcn", "karate"]] * 2, records) == 6.0
+    assert [show_time(s) for s in (None, 5, 65, 3725)] == [
+        "", "0:05 left", "1:05 left", "1:02:05 left",
+    ]  # fmt: skip

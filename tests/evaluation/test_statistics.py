@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from elugcn.evaluation.statistics import Summary, paired_difference, summarize
+
+
+def test_summary_by_hand() -> None:
+    assert summarize([]) == Summary(None, None, 0)
+    assert summarize([0.5]) == Summary(50.0, None, 1)
+    summary = summarize([0.8, 0.82, 0.84])
+    assert summary.mean == pytest.approx(82.0)
+    assert summary.std == pytest.approx(2.0)  # sqrt((4 + 0 + 4) / 2)
+    assert summary.runs == 3
+
+
+def test_difference_by_hand() -> None:
+    ours = {(0, 0): 0.81, (0, 1): 0.83, (0, 2): 0.9}
+    theirs = {(0, 1): 0.80, (0, 0): 0.80, (0, 9): 0.1}
+    found = paired_difference(ours, theirs)
+    assert found is not None
+    # Differences 1 and 3: mean 2, std √2, standard error 1, t(1) at 97.5 % = 12.7062.
+    assert found.mean == pytest.approx(2.0)
+    assert found.low == pytest.approx(2 - 12.7062, abs=1e-4)
+    assert found.high == pytest.approx(2 + 12.7062, abs=1e-4)
+    # t = 2 with one degree of freedom: p = 1 − 2·atan(2)/π.
+    assert found.t_pvalue == pytest.approx(1 - 2 * np.arctan(2) / np.pi)
+    assert found.wilcoxon_pvalue is None
+    assert found.pairs == 2
+
+
+@pytest.mark.parametrize("n", [5, 6, 10])
+def test_difference_against_scipy(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b = rng.uniform(0.7, 0.8, n), rng.uniform(0.68, 0.79, n)
+    found = paired_difference(
+        {(i, i): a[i] for i in range(n)}, {(i, i): b[i] for i in range(n)}
+    )
+    assert found is not None
+    test = stats.ttest_rel(100 * a, 100 * b)
+    interval = test.confidence_interval(0.95)
+    assert found.t_pvalue == pytest.approx(test.pvalue)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    if n < 6:
+        assert found.wilcoxon_pvalue is None
+    else:
+        assert found.wilcoxon_pvalue == pytest.approx(stats.wilcoxon(a - b).pvalue)
+
+
+def test_too_few_pairs() -> None:
+    assert paired_difference({(0, 0): 0.5, (0, 1): 0.5}, {(0, 0): 0.4}) is None
+    assert paired_difference({}, {}) is None
+
+
+def test_equal_differences() -> None:
+    same = {(0, i): 0.1 * i for i in range(7)}
+    found = paired_difference(same, same)
+    assert found is not None
+    assert (found.mean, found.low, found.high) == (0, 0, 0)
+    assert (found.t_pvalue, found.wilcoxon_pvalue) == (None, None)
+    found = paired_difference({k: v + 0.1 for k, v in same.items()}, same)
+    assert found is not None
+    assert found.mean == pytest.approx(10)
+    assert (found.low, found.high) == pytest.approx((10, 10))
+    assert found.t_pvalue is None
+    assert found.wilcoxon_pvalue == pytest.approx(2 / 2**7)
