@@ -50,7 +50,7 @@ def test_diagnose_says_what_no_label_reaches(elugcn: Command, tables: Tables) ->
     tables.edge_rows = [r for r in tables.edge_rows if "n 0" not in r]
     said = elugcn("diagnose", *tables.write(), *QUICK, "--json").json
     assert said["overall"]["unreachable"]["nodes"] == 1
-    assert any("without a training label" in note for note in said["notes"])
+    assert any("no training label reaches 1" in note for note in said["notes"])
 
 
 def test_the_graph_as_factors_and_as_edges(elugcn: Command, folder: Path) -> None:
