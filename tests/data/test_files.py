@@ -96,6 +96,7 @@ def test_progress_is_shown_on_a_terminal(
     server: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes stderr for a terminal
+    monkeypatch.setenv("TERM", "xterm")  # a dumb one shows no bars
     find_file(RELATIVE)
     out, err = capfd.readouterr()
     assert out == ""

@@ -25,6 +25,7 @@ def fake_console(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
         assert stderr  # results on stdout must stay clean
         return real(file=out, force_terminal=True, width=100)
 
+    monkeypatch.setenv("TERM", "xterm")  # a dumb terminal shows no bars
     monkeypatch.setattr(rich.console, "Console", console)
     return out
 
