@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import nn
 
@@ -20,10 +20,9 @@ from elugcn.methods.base import Prediction, Problem, Run
 from elugcn.methods.neural import (
     NetworkConfig,
     NetworkPredictor,
-    as_prediction,
     check_least,
     check_probability,
-    train_network,
+    fit_model,
 )
 from elugcn.nn.appnp import APPNP
 
@@ -56,18 +55,13 @@ class APPNPPredictor(NetworkPredictor):
 
 def fit_appnp(problem: Problem, config: APPNPConfig, run: Run) -> Prediction:
     """Train the MLP through the propagation, with cross-entropy on training nodes."""
-    facts: dict[str, Any] = {
-        "in_channels": problem.in_channels,
-        "hidden_channels": config.hidden_channels,
-        "out_channels": problem.num_classes,
-        "dropout": config.dropout,
-        "steps": config.steps,
-        "alpha": config.alpha,
-        "edge_dropout": config.edge_dropout,
-    }
-    run.reseed()
-    with run.clock("train"):
-        model = APPNP(**facts).to(run.device)
-        trained = train_network(problem, config, run, model, "APPNP")
-    predictor = APPNPPredictor(model, problem.scaler, config.self_loops, facts)
-    return as_prediction(trained, predictor, run)
+    return fit_model(
+        problem,
+        config,
+        run,
+        APPNP,
+        APPNPPredictor,
+        steps=config.steps,
+        alpha=config.alpha,
+        edge_dropout=config.edge_dropout,
+    )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import nn
 
@@ -20,10 +20,9 @@ from elugcn.methods.base import Prediction, Problem, Run
 from elugcn.methods.neural import (
     NetworkConfig,
     NetworkPredictor,
-    as_prediction,
     check_least,
     check_probability,
-    train_network,
+    fit_model,
 )
 from elugcn.nn.gat import GAT
 
@@ -54,18 +53,13 @@ class GATPredictor(NetworkPredictor):
 
 def fit_gat(problem: Problem, config: GATConfig, run: Run) -> Prediction:
     """Train a GAT with cross-entropy on the training nodes."""
-    facts: dict[str, Any] = {
-        "in_channels": problem.in_channels,
-        "hidden_channels": config.hidden_channels,
-        "out_channels": problem.num_classes,
-        "heads": config.heads,
-        "out_heads": config.out_heads,
-        "dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
-    }
-    run.reseed()
-    with run.clock("train"):
-        model = GAT(**facts).to(run.device)
-        trained = train_network(problem, config, run, model, "GAT")
-    predictor = GATPredictor(model, problem.scaler, config.self_loops, facts)
-    return as_prediction(trained, predictor, run)
+    return fit_model(
+        problem,
+        config,
+        run,
+        GAT,
+        GATPredictor,
+        heads=config.heads,
+        out_heads=config.out_heads,
+        attention_dropout=config.attention_dropout,
+    )

@@ -256,6 +256,33 @@ def as_prediction(trained: Trained, predictor: Predictor, run: Run) -> Predictio
     )
 
 
+def fit_model(
+    problem: Problem,
+    config: NetworkConfig,
+    run: Run,
+    model_class: Callable[..., nn.Module],
+    predictor_class: type[NetworkPredictor],
+    **own: Any,
+) -> Prediction:
+    """Build, train and wrap a network on X and Â: all a plain baseline needs.
+
+    ``own`` are the arguments of the network beyond its widths and dropout.
+    """
+    facts: dict[str, Any] = {
+        "in_channels": problem.in_channels,
+        "hidden_channels": config.hidden_channels,
+        "out_channels": problem.num_classes,
+        "dropout": config.dropout,
+        **own,
+    }
+    run.reseed()
+    with run.clock("train"):
+        model = model_class(**facts).to(run.device)
+        trained = train_network(problem, config, run, model, type(model).__name__)
+    predictor = predictor_class(model, problem.scaler, config.self_loops, facts)
+    return as_prediction(trained, predictor, run)
+
+
 def _fit_plain(
     problem: Problem, config: NetworkConfig, run: Run, stage: str
 ) -> Prediction:
