@@ -63,7 +63,8 @@ def _show(result: dict[str, Any]) -> None:
             percent(row["lpa_accuracy"]),
         )
     screen.print(table)
-    classes = Table(box=None, padding=(1, 1, 0, 1))
+    screen.print()
+    classes = Table(box=None, padding=(0, 1, 0, 1))
     classes.add_column("predicted class", style="bold")
     for column in ("labels", "nodes", "ELU", "NELU", "unreachable"):
         classes.add_column(column, justify="right")
