@@ -291,7 +291,7 @@ import sys, numpy, torch
 from torch_geometric.data import Data
 from elugcn import ELUGCNClassifier
 clf = ELUGCNClassifier.load(sys.argv[1])
-other = Data(**torch.load(sys.argv[2]))
+other = Data(**torch.load(sys.argv[2], weights_only=True))
 numpy.savez(sys.argv[3], own=clf.predict_proba(), other=clf.predict_proba(other))
 """
     subprocess.run(
