@@ -632,7 +632,7 @@ def test_presets_are_a_starting_point(
     data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tuned = {"epochs": 2, "hidden_channels": 5}
-    monkeypatch.setattr("elugcn.config.preset", lambda dataset, method: tuned)
+    monkeypatch.setattr("elugcn.config.preset", lambda *_: tuned)
     plain = ELUGCNClassifier(epochs=3, preset="cora").fit(data).fitted_.config
     assert (vars(plain)["epochs"], vars(plain)["hidden_channels"]) == (3, 5)
 

@@ -9,13 +9,20 @@ influence that the labelled nodes of that class have on node i.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from elugcn.core.sparse import CSR
+
+
+class Spreading(Protocol):
+    """A non-negative n×n operator on label distributions."""
+
+    def __matmul__(self, z: Tensor) -> Tensor:
+        """The product with an n×c matrix."""
 
 
 def one_hot_rows(labels: Tensor, num_classes: int) -> Tensor:
@@ -25,7 +32,7 @@ def one_hot_rows(labels: Tensor, num_classes: int) -> Tensor:
 
 
 def propagate_labels(
-    adj: CSR,
+    adj: Spreading,
     labels: Tensor,
     num_classes: int,
     steps: int = 50,
@@ -34,7 +41,7 @@ def propagate_labels(
     """The label distribution of every node, O(steps · nnz · c).
 
     Args:
-        adj: Â, n×n.
+        adj: Â, n×n, or any operator that spreads rows.
         labels: Class of each training node, −1 elsewhere, shape (n,).
         num_classes: c.
         steps: How far labels may travel, in hops.

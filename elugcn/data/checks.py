@@ -101,6 +101,8 @@ def check_data(
     for key in METADATA:
         if key in data:
             checked[key] = data[key]
+    if isinstance(data.get("links", None), Tensor):
+        checked.links = data.links
     if "name" not in data:
         checked.name = "graph"
     checked.class_names = check_class_names(data, y, notes)

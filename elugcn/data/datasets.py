@@ -7,7 +7,8 @@ The loaders return one kind of thing, a `torch_geometric.data.Data` with
   every edge unless `directed`;
 - `y`: int64 [n], -1 = unknown;
 - `train_mask`, `val_mask`, `test_mask`: bool [n], disjoint;
-- `name`, `class_names`, `directed`, `split`.
+- `name`, `class_names`, `directed`, `split`;
+- `links`: int64 [2, E], the edges in their published direction, where there is one.
 """
 
 from functools import partial

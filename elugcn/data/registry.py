@@ -96,7 +96,7 @@ _amazon = partial(
 _wikipedia = partial(
     _published,
     list_files=wikipedia_files,
-    list_directed=partial(wikipedia_files, directed=True),
+    list_directed=wikipedia_files,
     family="wikipedia",
     n_splits=10,
     fixed_splits=True,

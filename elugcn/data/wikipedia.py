@@ -22,9 +22,13 @@ from elugcn.data.files import reading
 from elugcn.data.graph import make_data
 
 
-def wikipedia_files(name: str, directed: bool = False) -> tuple[str, ...]:
-    """The one file of a dataset, as `folder/file`."""
-    return (f"wikipedia/{name}{'_directed' if directed else ''}.npz",)
+def wikipedia_files(name: str) -> tuple[str, ...]:
+    """The one file of a dataset, as `folder/file`.
+
+    The directed one: its links in both directions are the edges of the other, whose
+    features, labels and splits are the same.
+    """
+    return (f"wikipedia/{name}_directed.npz",)
 
 
 def load_wikipedia(
@@ -41,7 +45,7 @@ def load_wikipedia(
     Raises:
         InputError: the file is missing or damaged.
     """
-    path = find(wikipedia_files(name, directed)[0])
+    path = find(wikipedia_files(name)[0])
     with (
         reading(path, "expected node_features, node_labels, edges, *_masks"),
         np.load(path, allow_pickle=False) as archive,
@@ -52,13 +56,15 @@ def load_wikipedia(
         parts = ("train", "val", "test")
         masks = [archive[f"{part}_masks"][split] for part in parts]
 
-    edge_index, _, _ = clean_edges(source, target, None, y.size, directed=directed)
+    links, _, _ = clean_edges(source, target, None, y.size, directed=True)
+    edges, _, _ = clean_edges(source, target, None, y.size, directed=False)
     return make_data(
         x,
-        edge_index,
+        links if directed else edges,
         y,
         masks=masks,
         # Bins of average monthly traffic; the files do not name them.
         class_names=[str(label) for label in range(int(y.max()) + 1)],
         directed=directed,
+        links=links,
     )

@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -18,11 +18,39 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from elugcn.core.direction import directed_adjacency
+from elugcn.core.elu_graph import check_choice
 from elugcn.core.operators import ELUGraph
-from elugcn.core.sparse import CSR, features, normalized_adjacency
+from elugcn.core.sparse import CSR, features
 from elugcn.core.utilization import LabelUtilization
 from elugcn.methods.scaling import FeatureScaler
 from elugcn.training.progress import SILENT, Progress
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """How edges become Â: with or without self-loops, in which direction.
+
+    A graph may hold both directions of every edge in ``edge_index`` and still know,
+    in ``links``, which of the two was published.
+    """
+
+    self_loops: bool = True
+    direction: str = "given"
+
+    def adjacency(self, data: Data) -> CSR:
+        """Â of a graph; n×2n where in- and out-neighbours are kept apart."""
+        edges, weight = data.edge_index, getattr(data, "edge_weight", None)
+        links = getattr(data, "links", None)
+        if links is not None and self.direction not in ("given", "both"):
+            edges, weight = links, None
+        return directed_adjacency(
+            edges,
+            data.num_nodes,
+            weight,
+            self.self_loops,
+            self.direction,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +59,20 @@ class BaseConfig:
 
     feature_norm: str = "auto"  # auto | row | standard | none
     self_loops: bool = True
+    direction: str = "given"  # given | both | in | out (gcn, elu-gcn: apart too)
+
+    def __post_init__(self) -> None:
+        check_choice("direction", self.direction, self.directions())
+
+    @classmethod
+    def directions(cls) -> tuple[str, ...]:
+        """The ways of reading edges with a direction that the method can use."""
+        return ("given", "both", "in", "out")
+
+    @property
+    def view(self) -> GraphView:
+        """How the edges are read, for this graph and any later one."""
+        return GraphView(self.self_loops, self.direction)
 
 
 Config = TypeVar("Config", bound=BaseConfig)
@@ -41,11 +83,14 @@ class Problem:
     """A graph as the methods see it: X, Â, labels and masks as tensors.
 
     ``train_labels`` is −1 outside the training set: what a method may learn from.
-    ``y`` holds every known label; methods use it on validation nodes only.
+    ``y`` holds every known label; methods use it on validation nodes only. ``adj`` is
+    what networks propagate by and ``spread`` what labels travel by: the same matrix,
+    unless in- and out-neighbours are kept apart.
     """
 
     x: CSR | Tensor
     adj: CSR
+    spread: CSR
     y: Tensor
     train_mask: Tensor
     val_mask: Tensor
@@ -73,13 +118,17 @@ class Problem:
 def make_problem(data: Data, config: BaseConfig, device: torch.device) -> Problem:
     """Scale the features and build Â, once, for a checked graph."""
     scaler = FeatureScaler.fit(data.x, config.feature_norm)
-    x, adj = inputs(data, scaler, config.self_loops, device)
+    x, adj = inputs(data, scaler, config.view, device)
+    spread = adj
+    if config.direction == "apart":
+        spread = replace(config.view, direction="both").adjacency(data).to(device)
     labelled = data.y[data.y >= 0]
     names = getattr(data, "class_names", None)
     num_classes = len(names) if names else int(labelled.max()) + 1
     return Problem(
         x=x,
         adj=adj,
+        spread=spread,
         y=data.y.to(device),
         train_mask=data.train_mask.to(device),
         val_mask=data.val_mask.to(device),
@@ -91,14 +140,11 @@ def make_problem(data: Data, config: BaseConfig, device: torch.device) -> Proble
 
 
 def inputs(
-    data: Data, scaler: FeatureScaler, self_loops: bool, device: torch.device
+    data: Data, scaler: FeatureScaler, view: GraphView, device: torch.device
 ) -> tuple[CSR | Tensor, CSR]:
     """X (scaled, in its faster layout) and Â of any graph with the same features."""
     x = features(scaler(data.x)).to(device)
-    weight = getattr(data, "edge_weight", None)
-    n = data.num_nodes
-    adj = normalized_adjacency(data.edge_index, n, weight, self_loops)
-    return x, adj.to(device)
+    return x, view.adjacency(data).to(device)
 
 
 class Predictor(ABC):

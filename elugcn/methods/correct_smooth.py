@@ -30,9 +30,9 @@ from torch_geometric.data import Data
 
 from elugcn.core.elu_graph import check_choice
 from elugcn.core.propagation import one_hot_rows
-from elugcn.core.sparse import CSR, normalized_adjacency
+from elugcn.core.sparse import CSR
 from elugcn.errors import InputError
-from elugcn.methods.base import Prediction, Predictor, Problem, Run
+from elugcn.methods.base import GraphView, Prediction, Predictor, Problem, Run
 from elugcn.methods.neural import (
     GCNConfig,
     MLPConfig,
@@ -121,11 +121,9 @@ def correct_and_smooth(
     return smooth(z, labels, s, config).clamp(min=1e-12).log()
 
 
-def graph_of(data: Data, device: torch.device) -> CSR:
-    """S of a graph."""
-    weight = getattr(data, "edge_weight", None)
-    s = normalized_adjacency(data.edge_index, data.num_nodes, weight, self_loops=False)
-    return s.to(device)
+def graph_of(data: Data, direction: str, device: torch.device) -> CSR:
+    """S of a graph: Â without self-loops."""
+    return GraphView(self_loops=False, direction=direction).adjacency(data).to(device)
 
 
 class CorrectSmoothPredictor(Predictor):
@@ -146,7 +144,10 @@ class CorrectSmoothPredictor(Predictor):
         logits = self.base.logits(data)
         unknown = torch.full((logits.size(0),), -1)
         return correct_and_smooth(
-            logits, unknown, graph_of(data, logits.device), self.config
+            logits,
+            unknown,
+            graph_of(data, self.config.direction, logits.device),
+            self.config,
         )
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -190,7 +191,7 @@ def fit_correct_smooth(
     trained, base = fit_base(problem, config, run)
     prediction = as_prediction(trained, CorrectSmoothPredictor(base, config), run)
     with run.clock("train"):
-        s = graph_of(problem.data, run.device)
+        s = graph_of(problem.data, config.direction, run.device)
         prediction.logits = correct_and_smooth(
             trained.logits, problem.train_labels, s, config
         )

@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 import torch.nn.functional as F
 from torch import Tensor
 
+from elugcn.core.direction import LabelGraph
 from elugcn.core.elu_graph import Form, Init, Normalization, check_choice
 from elugcn.core.operators import Scaling
 from elugcn.errors import InputError
@@ -52,6 +53,7 @@ class ELUGCNConfig(GCNConfig):
     # Stage 0: what the labels reach
     lpa_steps: int = 50
     lpa_alpha: float = 0.9
+    lpa_graph: LabelGraph = "edges"  # edges | coupled (nodes with the same neighbours)
     gcn_prediction: str = "trained"  # trained | propagated (Â²H, the public code)
     # Stage 1: the ELU graph
     h_source: str = "gcn"  # gcn | mlp (the paper)
@@ -88,6 +90,7 @@ class ELUGCNConfig(GCNConfig):
     # What is kept
     refit_eta: bool = True
     keep_gcn: bool = True
+    ensemble: bool = True  # the mean of several candidates, if validation says so
     variants: tuple[Mapping[str, Any], ...] = DEFAULT_VARIANTS
 
     def __post_init__(self) -> None:
@@ -100,6 +103,7 @@ class ELUGCNConfig(GCNConfig):
         check_choice("normalization", self.normalization, get_args(Normalization))
         check_choice("scaling", self.scaling, get_args(Scaling))
         check_choice("graph_mode", self.graph_mode, ("implicit", "topk", "paper"))
+        check_choice("lpa_graph", self.lpa_graph, get_args(LabelGraph))
         check_choice("contrast", self.contrast, ("similarity", "distance"))
         check_range("eta", self.eta, 0.0, 1.0)
         check_range("lpa_alpha", self.lpa_alpha, 0.0, 1.0)
@@ -160,6 +164,34 @@ class ELUGCNConfig(GCNConfig):
         return MLPConfig(**shared)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PaperConfig(ELUGCNConfig):
+    """The method as published, and nothing chosen among: one two-view model.
+
+    H from an MLP, three steps of label propagation, contrast and entropy from the
+    first epoch, a fixed η. Where the text leaves a dead fixed point (see
+    ``solve_influence``) the authors' public code decides: the transposed form with its
+    β and damping. ``form=paper init=zero`` is the text to the letter. S* is used in
+    factors; ``graph_mode=paper`` keeps its largest 10 % instead.
+    """
+
+    lpa_steps: int = 3
+    h_source: str = "mlp"
+    mlp_hidden_channels: int = 128
+    mlp_lr: float = 0.005
+    form: Form = "transposed"
+    beta: float = 1000.0
+    k: int = 10
+    damping: float = 0.3
+    dropout: float = 0.6
+    eta: float = 0.1
+    lambda_con: float = 0.3
+    refit_eta: bool = False
+    keep_gcn: bool = False
+    ensemble: bool = False
+    variants: tuple[Mapping[str, Any], ...] = ()
+
+
 def h_from(scores: Tensor, h_output: str) -> Tensor:
     """H from a model's output: probabilities, or the raw scores."""
     return F.softmax(scores, dim=1) if h_output == "probabilities" else scores
@@ -180,7 +212,10 @@ def check_positive(config: object, *options: str) -> None:
 
 
 def _check_variant(variant: Mapping[str, Any]) -> None:
-    known = {f.name for f in fields(ELUGCNConfig)} - {"variants", "keep_gcn"}
+    known = {f.name for f in fields(ELUGCNConfig)} - {
+        *("variants", "keep_gcn", "ensemble", "self_loops", "direction"),
+        "feature_norm",
+    }
     for key in variant:
         if key not in known | {"name"}:
             raise InputError(f"unknown option {key!r} in variants of elu-gcn")

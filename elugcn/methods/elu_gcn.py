@@ -18,12 +18,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from elugcn.core.direction import label_operator
 from elugcn.core.elu_graph import in_mode, solve_influence
 from elugcn.core.operators import ELUGraph, LowRankGraph
 from elugcn.core.propagation import propagate_labels
 from elugcn.core.sparsify import check_memory
 from elugcn.core.utilization import LabelUtilization, definition_one
 from elugcn.methods.base import Prediction, Predictor, Problem, Run
+from elugcn.methods.elu_candidates import Candidate, choose
 from elugcn.methods.elu_config import ELUGCNConfig, h_from
 from elugcn.methods.elu_objective import Objective, pseudo_label_weights
 from elugcn.methods.elu_predictor import ELUGCNPredictor
@@ -40,20 +42,6 @@ class Source:
 
     logits: Tensor
     predictor: Predictor
-
-
-@dataclass
-class Candidate:
-    """A model that could be returned, with what validation says about it."""
-
-    name: str
-    val_accuracy: float
-    eta: float
-    trained: Trained
-    logits: Tensor
-    predictor: Predictor
-    utilization: LabelUtilization
-    graph: ELUGraph
 
 
 @dataclass
@@ -120,7 +108,7 @@ def _check_memory(problem: Problem, members: list[tuple[str, ELUGCNConfig]]) -> 
 def _reach(problem: Problem, config: ELUGCNConfig, run: Run, needs_mlp: bool) -> Reach:
     with run.clock("utilization"):
         lpa = propagate_labels(
-            problem.adj,
+            label_operator(problem.spread, config.lpa_graph),
             problem.train_labels,
             problem.num_classes,
             config.lpa_steps,
@@ -147,7 +135,8 @@ def _sources(
         return source, reach.gcn
     assert reach.mlp is not None
     h = F.softmax(reach.mlp.logits, dim=1)
-    return source, Source(problem.adj @ (problem.adj @ h), reach.mlp.predictor)
+    spread = problem.spread
+    return source, Source(spread @ (spread @ h), reach.mlp.predictor)
 
 
 def _fit_member(
@@ -235,7 +224,7 @@ def _train_views(
         views = model(problem.x, problem.adj, used)
     eta, accuracy = choose_eta(problem, views, config)
     logits = objective.mix(views, eta)
-    network = NetworkPredictor(model, problem.scaler, config.self_loops, facts)
+    network = NetworkPredictor(model, problem.scaler, config.view, facts)
     predictor = ELUGCNPredictor.of(
         problem, network, config, graph, source.predictor, eta
     )
@@ -274,11 +263,7 @@ def choose_eta(
 def _as_prediction(
     problem: Problem, config: ELUGCNConfig, run: Run, candidates: list[Candidate]
 ) -> Prediction:
-    # Without validation nothing can be compared: the first member is the answer.
-    chosen = candidates[0]
-    if bool(problem.val_mask.any()):
-        # max keeps the first of equals, so ties go to the order of the listing.
-        chosen = max(candidates, key=lambda c: c.val_accuracy)
+    chosen = choose(candidates, problem, config.ensemble)
     # Definition 1 is about the plain GCN wherever that is kept.
     judged = candidates[-1] if config.keep_gcn else chosen
     facts = {

@@ -93,7 +93,7 @@ class ELUGCNPredictor(Predictor):
         if eta == 0.0:
             return cls(network, eta)
         assert isinstance(network.model, GCN)
-        first = problem.x @ network.model.weights[0]
+        first = network.model.source(problem.x)
         summary = Summary(
             graph.right.sum(dim=0),
             graph.right.T @ first,
@@ -113,7 +113,7 @@ class ELUGCNPredictor(Predictor):
         device = self.summary.hidden.device
         scores = self.source.logits(data).to(device)
         known = _KnownProduct(self.summary.first_layer(scores))
-        x, adj = inputs(data, self.network.scaler, self.network.self_loops, device)
+        x, adj = inputs(data, self.network.scaler, self.network.view, device)
         original, elu = model(x, adj, known)
         return torch.lerp(original, elu, self.eta)
 

@@ -18,7 +18,7 @@ X̄, here entries of X are dropped, before the propagation; only the expectation
 
 The defaults are the paper's for Cora. It used K = 2, S = 2, T = 0.3, λ = 0.7 for
 Citeseer, and K = 5, T = 0.2, a learning rate of 0.2 and batch norm for Pubmed, both
-with different dropout of inputs and hidden units; here ``dropout`` is for both. An
+with different dropout of inputs (``input_dropout``) and hidden units. An
 epoch costs O(S·nnz(X)·h + S·K·E·h).
 """
 
@@ -58,6 +58,7 @@ class GRANDConfig(NetworkConfig):
     norm: str = "none"  # none | layer | batch
     hidden_channels: int = 32
     dropout: float = 0.5
+    input_dropout: float | None = None  # None: as dropout
     epochs: int = 1000
     patience: int = 200
 
@@ -67,6 +68,8 @@ class GRANDConfig(NetworkConfig):
         check_least(self, 1, "order", "draws")
         check_least(self, 0, "lambda_cons")
         check_probability(self, "drop_node")
+        if self.input_dropout is not None:
+            check_probability(self, "input_dropout")
         if not self.sharpening > 0:
             raise InputError(f"sharpening must be positive; got {self.sharpening}")
 
@@ -101,6 +104,7 @@ def fit_grand(problem: Problem, config: GRANDConfig, run: Run) -> Prediction:
         "norm": config.norm,
         "order": config.order,
         "drop_node": config.drop_node,
+        "input_dropout": config.input_dropout,
     }
     nodes = problem.train_index
     target = problem.y[nodes]
@@ -122,5 +126,5 @@ def fit_grand(problem: Problem, config: GRANDConfig, run: Run) -> Prediction:
             progress=run.progress,
             stage="GRAND",
         )
-    predictor = NetworkPredictor(model, problem.scaler, config.self_loops, facts)
+    predictor = NetworkPredictor(model, problem.scaler, config.view, facts)
     return as_prediction(trained, predictor, run)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 
+from elugcn.core.direction import LabelGraph, label_operator
+from elugcn.core.elu_graph import check_choice
 from elugcn.core.propagation import propagate_labels
 from elugcn.errors import InputError
 from elugcn.methods.base import BaseConfig, Prediction, Problem, Run
@@ -17,8 +20,11 @@ class LPAConfig(BaseConfig):
 
     lpa_steps: int = 50
     lpa_alpha: float = 0.9
+    lpa_graph: LabelGraph = "edges"  # edges | coupled (nodes with the same neighbours)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("lpa_graph", self.lpa_graph, get_args(LabelGraph))
         if self.lpa_steps < 1:
             raise InputError(f"lpa_steps must be at least 1; got {self.lpa_steps}")
         if not 0.0 <= self.lpa_alpha <= 1.0:
@@ -33,8 +39,9 @@ def fit_lpa(problem: Problem, config: LPAConfig, run: Run) -> Prediction:
     """
     with run.clock("train"):
         labels, c = problem.train_labels, problem.num_classes
+        operator = label_operator(problem.spread, config.lpa_graph)
         share = propagate_labels(
-            problem.adj, labels, c, config.lpa_steps, config.lpa_alpha
+            operator, labels, c, config.lpa_steps, config.lpa_alpha
         )
         unreached = share.sum(dim=1) == 0
         prior = torch.bincount(labels[labels >= 0], minlength=c).float()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 import torch
@@ -16,6 +16,7 @@ from elugcn.core.sparse import CSR
 from elugcn.errors import InputError
 from elugcn.methods.base import (
     BaseConfig,
+    GraphView,
     Prediction,
     Predictor,
     Problem,
@@ -39,6 +40,7 @@ class TrainConfig(BaseConfig):
     select: str = "accuracy"  # accuracy | loss, on validation
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("decay", self.decay, ("all", "first"))
         check_choice("select", self.select, ("accuracy", "loss"))
         check_least(self, 1, "epochs")
@@ -80,20 +82,32 @@ class MLPConfig(NetworkConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class GCNConfig(NetworkConfig):
-    """Kipf and Welling's GCN with optional depth, residuals and normalisation."""
+    """Kipf and Welling's GCN, with the options of a modern backbone."""
 
     num_layers: int = 2
-    norm: str = "none"  # none | layer | batch
+    norm: str = "none"  # none | layer | batch | l2
     residual: bool = False
+    jump: str = "none"  # none | last | cat | max: a linear head on hidden layers
     order: int = 0  # 0: Â in every layer; K: mean of Â⁰…Âᴷ in the first only
     drop_node: float = 0.0
+    input_dropout: float | None = None  # None: as dropout
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("norm", self.norm, ("none", "layer", "batch"))
+        check_choice("norm", self.norm, ("none", "layer", "batch", "l2"))
+        check_choice("jump", self.jump, ("none", "last", "cat", "max"))
         check_least(self, 2, "num_layers")
         check_least(self, 0, "order")
         check_probability(self, "drop_node")
+        if self.input_dropout is not None:
+            check_probability(self, "input_dropout")
+        if self.order and self.direction == "apart":
+            raise InputError("direction=apart can't be combined with order")
+
+    @classmethod
+    def directions(cls) -> tuple[str, ...]:
+        """In- and out-neighbours may have weights of their own."""
+        return (*super().directions(), "apart")
 
 
 def check_least(config: object, least: int, *options: str) -> None:
@@ -122,17 +136,17 @@ class NetworkPredictor(Predictor):
     kinds: ClassVar[Mapping[str, type[nn.Module]]] = {"GCN": GCN, "MLP": MLP}
 
     def __init__(
-        self, model: nn.Module, scaler: FeatureScaler, self_loops: bool, facts: Any
+        self, model: nn.Module, scaler: FeatureScaler, view: GraphView, facts: Any
     ) -> None:
         self.model = model
         self.scaler = scaler
-        self.self_loops = self_loops
+        self.view = view
         self.facts: dict[str, Any] = facts
 
     @torch.no_grad()
     def logits(self, data: Data) -> Tensor:
         """Scores n×c for a graph with the same features."""
-        x, adj = inputs(data, self.scaler, self.self_loops, torch.device("cpu"))
+        x, adj = inputs(data, self.scaler, self.view, torch.device("cpu"))
         return network_logits(self.model.cpu().eval(), x, adj)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -140,7 +154,7 @@ class NetworkPredictor(Predictor):
         tensors, scaler = self.scaler.state()
         tensors |= {f"model.{k}": v for k, v in self.model.state_dict().items()}
         kind = type(self.model).__name__
-        facts = {"kind": kind, "scaler": scaler, "self_loops": self.self_loops}
+        facts = {"kind": kind, "scaler": scaler, "view": asdict(self.view)}
         return tensors, facts | {"architecture": self.facts}
 
     @classmethod
@@ -158,7 +172,8 @@ class NetworkPredictor(Predictor):
         }
         model.load_state_dict(weights, assign=True)
         scaler = FeatureScaler.restore(tensors, facts["scaler"])
-        return cls(model.eval(), scaler, facts["self_loops"], facts["architecture"])
+        view = GraphView(**facts["view"])
+        return cls(model.eval(), scaler, view, facts["architecture"])
 
 
 def network_logits(model: nn.Module, x: CSR | Tensor, adj: CSR) -> Tensor:
@@ -189,6 +204,9 @@ def build(
             "residual": config.residual,
             "order": config.order,
             "drop_node": config.drop_node,
+            "jump": config.jump,
+            "directions": 2 if config.direction == "apart" else 1,
+            "input_dropout": config.input_dropout,
         }
         model = GCN(**facts)
     else:
@@ -241,7 +259,7 @@ def fit_network(
     """Train a GCN or an MLP with cross-entropy on the training nodes."""
     model, facts = build(problem, config, run.device)
     trained = train_network(problem, config, run, model, stage)
-    return trained, NetworkPredictor(model, problem.scaler, config.self_loops, facts)
+    return trained, NetworkPredictor(model, problem.scaler, config.view, facts)
 
 
 def as_prediction(trained: Trained, predictor: Predictor, run: Run) -> Prediction:
@@ -279,7 +297,7 @@ def fit_model(
     with run.clock("train"):
         model = model_class(**facts).to(run.device)
         trained = train_network(problem, config, run, model, type(model).__name__)
-    predictor = predictor_class(model, problem.scaler, config.self_loops, facts)
+    predictor = predictor_class(model, problem.scaler, config.view, facts)
     return as_prediction(trained, predictor, run)
 
 

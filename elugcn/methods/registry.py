@@ -12,7 +12,8 @@ from elugcn.methods.correct_smooth import (
     CorrectSmoothPredictor,
     fit_correct_smooth,
 )
-from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.methods.elu_candidates import BlendPredictor
+from elugcn.methods.elu_config import ELUGCNConfig, PaperConfig
 from elugcn.methods.elu_gcn import fit_elu_gcn, fit_elu_graph
 from elugcn.methods.elu_predictor import ELUGCNPredictor
 from elugcn.methods.gat import GATConfig, GATPredictor, fit_gat
@@ -31,6 +32,7 @@ METHODS: dict[str, Method[Any]] = {
     m.name: m
     for m in (
         Method("elu-gcn", ELUGCNConfig, fit_elu_gcn, "two graphs, one GCN"),
+        Method("elu-gcn-paper", PaperConfig, fit_elu_gcn, "ELU-GCN as published"),
         Method("gcn", GCNConfig, fit_gcn, "Kipf and Welling's GCN"),
         Method("mlp", MLPConfig, fit_mlp, "features alone"),
         Method("lpa", LPAConfig, fit_lpa, "labels and edges alone"),
@@ -50,6 +52,7 @@ GRAPH_ONLY: Method[Any] = Method(
 PREDICTORS: dict[str, type[Predictor]] = {
     "network": NetworkPredictor,
     "elu": ELUGCNPredictor,
+    "blend": BlendPredictor,
     "gat": GATPredictor,
     "appnp": APPNPPredictor,
     "sgc": SGCPredictor,

@@ -113,7 +113,7 @@ def fit_regression(
         trained = train_network(
             problem, config, run, model, stage, lambda: model.regress(smoothed)
         )
-    return trained, SGCPredictor(model, problem.scaler, config.self_loops, facts)
+    return trained, SGCPredictor(model, problem.scaler, config.view, facts)
 
 
 def fit_sgc(problem: Problem, config: SGCConfig, run: Run) -> Prediction:

@@ -10,7 +10,6 @@ once for all views, and the later layers of all views share one sparse product.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 from elugcn.core.propagation import MixedOrder
 from elugcn.core.random import dropout, keep_mask
 from elugcn.core.sparse import CSR
-from elugcn.nn.layers import Features, drop_matmul
+from elugcn.nn.layers import Features, RowNorm, drop_matmul
 
 
 class Operator(Protocol):
@@ -37,14 +36,20 @@ class GCN(nn.Module):
         in_channels: d.
         hidden_channels: Width h of the hidden layers.
         out_channels: c.
-        num_layers: Number of layers, at least 2.
+        num_layers: Number of layers that propagate, at least 2.
         dropout: Probability, before every layer.
-        norm: ``"none"``, ``"layer"`` or ``"batch"`` before each activation.
-        residual: Adds the input of each inner layer to its output.
+        norm: ``"none"``, ``"layer"`` or ``"batch"`` before each activation, ``"l2"``
+            (rows of length one) after it.
+        residual: Each layer adds a linear map of its own input.
         order: 0: every layer propagates by Â (Kipf). K ≥ 1: the first layer
             propagates by the mean of Â⁰ … Âᴷ and the later layers not at all.
         drop_node: Probability of dropping a node's whole row before propagation
             (training only).
+        jump: ``"none"``: the last layer gives the classes (Kipf). Else every layer is
+            hidden and a linear head reads the ``"last"``, the side by side (``"cat"``)
+            or the entrywise ``"max"`` of all of them.
+        directions: 2 if Â is n×2n, in- and out-neighbours apart.
+        input_dropout: Of X, where it differs from ``dropout``.
     """
 
     def __init__(
@@ -58,25 +63,50 @@ class GCN(nn.Module):
         residual: bool = False,
         order: int = 0,
         drop_node: float = 0.0,
+        jump: str = "none",
+        directions: int = 1,
+        input_dropout: float | None = None,
     ) -> None:
         super().__init__()
         self.dropout = dropout
+        self.input_dropout = dropout if input_dropout is None else input_dropout
         self.residual = residual
         self.order = order
         self.drop_node = drop_node
-        widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.weights = nn.ParameterList(torch.empty(a, b) for a, b in pairwise(widths))
-        self.biases = nn.ParameterList(torch.zeros(b) for b in widths[1:])
-        kinds = {"none": nn.Identity, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
-        self.norms = nn.ModuleList(kinds[norm](b) for b in widths[1:-1])
+        self.jump = jump
+        self.directions = directions
+        hidden = num_layers if jump != "none" else num_layers - 1
+        ends = [hidden_channels] * hidden + [out_channels] * (jump == "none")
+        starts = [in_channels, *ends[:-1]]
+        # Side by side in one weight: a part per direction, one for the residual.
+        parts = directions + residual
+        later = 1 if order else parts
+        self.weights = nn.ParameterList(
+            torch.empty(a, b * (parts if i == 0 else later))
+            for i, (a, b) in enumerate(zip(starts, ends, strict=True))
+        )
+        self.biases = nn.ParameterList(torch.zeros(b) for b in ends)
+        kinds: dict[str, type[nn.Module]] = {
+            "none": nn.Identity,
+            "l2": nn.Identity,
+            "layer": nn.LayerNorm,
+            "batch": nn.BatchNorm1d,
+        }
+        self.norms = nn.ModuleList(kinds[norm](hidden_channels) for _ in range(hidden))
+        self.rows: nn.Module = RowNorm() if norm == "l2" else nn.Identity()
+        self.head: nn.Linear | None = None
+        if jump != "none":
+            width = hidden_channels * (num_layers if jump == "cat" else 1)
+            self.head = nn.Linear(width, out_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot weights, zero biases."""
-        for weight in self.weights:
-            nn.init.xavier_uniform_(weight)
-        for bias in self.biases:
-            nn.init.zeros_(bias)
+        """Glorot weights, zero biases; every part of a weight on its own."""
+        with torch.no_grad():
+            for weight, bias in zip(self.weights, self.biases, strict=True):
+                for part in weight.split(bias.numel(), dim=1):
+                    nn.init.xavier_uniform_(part)
+                bias.zero_()
 
     def forward(
         self, x: Features, adj: CSR, elu_graph: Operator | None = None, draws: int = 1
@@ -96,32 +126,65 @@ class GCN(nn.Module):
         draws = draws if self.training else 1
         first: Operator = MixedOrder(adj, self.order) if self.order else adj
         zs = [self._first_product(x) for _ in range(draws)]
-        hidden = _side_by_side(first, zs)
+        hidden = self._propagate(first, zs)
         if elu_graph is not None:
-            hidden.append(elu_graph @ zs[0])
+            hidden.append(self._elu_view(elu_graph, zs[0]))
         # The views are stacked as rows (v·n × h): one dropout, one dense product.
+        views, kept = len(hidden), []
         h = torch.cat(hidden) + self.biases[0]
-        for i, (norm, weight, bias) in enumerate(
-            zip(self.norms, self.weights[1:], self.biases[1:], strict=False)
-        ):
-            h = F.relu(norm(h))
-            out = dropout(h, self.dropout, self.training) @ weight
-            if not self.order:
-                out = torch.cat(_side_by_side(adj, list(out.chunk(len(hidden)))))
-            out = out + bias
-            inner = i < len(self.norms) - 1
-            h = h + out if self.residual and inner else out
-        return list(h.chunk(len(hidden)))
+        for i, norm in enumerate(self.norms, start=1):
+            h = self.rows(F.relu(norm(h)))
+            kept.append(h)
+            if i < len(self.weights):
+                h = dropout(h, self.dropout, self.training) @ self.weights[i]
+                if not self.order:
+                    h = torch.cat(self._propagate(adj, h.chunk(views)))
+                h = h + self.biases[i]
+        if self.head is not None:
+            h = self.head(dropout(self._jumped(kept), self.dropout, self.training))
+        return list(h.chunk(views))
 
-    def _first_product(self, x: Features) -> Tensor:
-        z = drop_matmul(x, self.weights[0], self.dropout, self.training)
-        if self.training and self.drop_node:
-            z = z * keep_mask((z.size(0), 1), self.drop_node, z)
-        return z
+    def source(self, x: Features) -> Tensor:
+        """What S* multiplies in the first layer, without dropout: X W₁, n×h."""
+        return self._graph_part(x @ self.weights[0])
 
     def first_layer(self) -> list[nn.Parameter]:
         """The parameters that Kipf's GCN alone decays."""
         return [self.weights[0], self.biases[0]]
+
+    def _first_product(self, x: Features) -> Tensor:
+        z = drop_matmul(x, self.weights[0], self.input_dropout, self.training)
+        if self.training and self.drop_node:
+            z = z * keep_mask((z.size(0), 1), self.drop_node, z)
+        return z
+
+    def _propagate(self, operator: Operator, zs: Sequence[Tensor]) -> list[Tensor]:
+        """Each n×(parts·b) product of features and weights to n×b, by one product."""
+        if self.directions == 1 and not self.residual:
+            return _side_by_side(operator, zs)
+        split = [z.chunk(self.directions + self.residual, dim=1) for z in zs]
+        graph = [torch.cat(parts[: self.directions]) for parts in split]
+        out = _side_by_side(operator, graph)
+        if not self.residual:
+            return out
+        return [o + parts[-1] for o, parts in zip(out, split, strict=True)]
+
+    def _graph_part(self, z: Tensor) -> Tensor:
+        parts = z.chunk(self.directions + self.residual, dim=1)
+        return torch.stack(parts[: self.directions]).sum(dim=0)
+
+    def _elu_view(self, elu_graph: Operator, z: Tensor) -> Tensor:
+        if self.directions == 1 and not self.residual:
+            return elu_graph @ z
+        out = elu_graph @ self._graph_part(z)
+        if self.residual:
+            out = out + z.chunk(self.directions + 1, dim=1)[-1]
+        return out
+
+    def _jumped(self, kept: list[Tensor]) -> Tensor:
+        if self.jump == "cat":
+            return torch.cat(kept, dim=1)
+        return torch.stack(kept).amax(dim=0) if self.jump == "max" else kept[-1]
 
 
 def _side_by_side(operator: Operator, zs: Sequence[Tensor]) -> list[Tensor]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from elugcn.core.random import dropout
 from elugcn.core.sparse import CSR
@@ -15,3 +16,11 @@ def drop_matmul(x: Features, weight: Tensor, p: float, training: bool) -> Tensor
     if isinstance(x, CSR):
         return x.dropout(p, training) @ weight
     return dropout(x, p, training) @ weight
+
+
+class RowNorm(nn.Module):
+    """Rows scaled to length one; zero rows stay zero."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Rows x / ‖x‖₂."""
+        return F.normalize(x, dim=1)

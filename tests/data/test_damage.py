@@ -16,7 +16,7 @@ from elugcn.errors import InputError
 pytestmark = pytest.mark.usefixtures("cache")
 
 AMAZON = "amazon_electronics_photo.npz: expected adj_"
-WIKIPEDIA = "chameleon.npz: expected node_features"
+WIKIPEDIA = "chameleon_directed.npz: expected node_features"
 
 
 def overwrite(path: Path) -> None:

@@ -116,6 +116,8 @@ def test_contract_and_sizes(name: str, load: Load) -> None:
     assert (data.name, data.split, data.directed) == (name, 0, False)
     assert all(type(label) is str for label in data.class_names)
     extra = {"name", "class_names", "directed", "split"}
+    if dataset_info(name).directed_files:
+        extra.add("links")
     assert set(data.keys()) == {"x", "edge_index", "y", *MASKS, *extra}
 
 
@@ -172,6 +174,7 @@ def test_wikipedia_equals_its_files(name: str, load: Load, data_dir: Path) -> No
     one_way = matrix(directed.edge_index, n)
     assert ((one_way + one_way.T > 0) != (matrix(both.edge_index, n) > 0)).nnz == 0
     for data in (directed, both):
+        assert torch.equal(data.links, directed.edge_index)
         assert np.array_equal(data.x.numpy(), features)
         assert np.array_equal(data.y.numpy(), labels)
         for mask, published_mask in zip(MASKS, masks, strict=True):

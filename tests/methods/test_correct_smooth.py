@@ -63,7 +63,7 @@ def test_both_steps_are_pygs(options: dict[str, Any]) -> None:
     )
     z, known = scores(120).softmax(dim=1), data.train_mask
     labels = torch.where(known, data.y, -1)
-    s = graph_of(data, torch.device("cpu"))
+    s = graph_of(data, "given", torch.device("cpu"))
     corrected = correct(z, labels, s, config)
     expected = twin.correct(z, data.y[known], known, data.edge_index)
     torch.testing.assert_close(corrected, expected)
@@ -91,7 +91,7 @@ def test_equations_without_scaling_or_bounds() -> None:
     assert g.min() > 0.0
     assert g.max() < 1.0
     labels = torch.where(data.train_mask, data.y, -1)
-    csr = graph_of(data, torch.device("cpu"))
+    csr = graph_of(data, "given", torch.device("cpu"))
     out = correct_and_smooth(z.log(), labels, csr, config)
     torch.testing.assert_close(out.exp(), g)
 
@@ -101,7 +101,7 @@ def test_a_perfect_base_and_isolated_nodes_stay_finite() -> None:
     data = draw(n=60).data
     data.edge_index = data.edge_index[:, (data.edge_index < 30).all(dim=0)]
     labels = torch.where(data.train_mask, data.y, -1)
-    s = graph_of(data, torch.device("cpu"))
+    s = graph_of(data, "given", torch.device("cpu"))
     sure = 200.0 * torch.eye(3)[data.y]
     out = correct_and_smooth(sure, labels, s, CorrectSmoothConfig())
     assert torch.isfinite(out).all()

@@ -35,9 +35,14 @@ def test_no_harm(seed: int, checked: Draw) -> None:
     assert "gcn" in candidates
     assert len(candidates) > 1
     best = max(candidates.values())
-    assert candidates[fitted.prediction.facts["chosen"]] == best
+    chosen = fitted.prediction.facts["chosen"].split(" + ")
+    # The best leads; others join it only where the blend is at least as good.
+    assert candidates[chosen[0]] == best
+    returned = fitted.accuracy(graph.data.val_mask)
+    assert returned is not None
     # And what is returned is what was judged, not only said to be.
-    assert fitted.accuracy(graph.data.val_mask) == pytest.approx(best)
+    assert returned >= best - 1e-9
+    assert len(chosen) > 1 or returned == pytest.approx(best)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 from torch_geometric.utils import to_undirected
 
+from elugcn.core.direction import directed_adjacency
 from elugcn.core.elu_graph import in_mode
 from elugcn.core.operators import LowRankGraph
 from elugcn.core.sparse import CSR, features, normalized_adjacency
@@ -130,11 +131,14 @@ def test_mixed_order(order: int) -> None:
     close(elu, (graph.to_dense() @ x @ w1 + b1).relu() @ w2 + b2)
 
 
-@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
+@pytest.mark.parametrize("norm", ["none", "layer", "batch", "l2"])
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("training", [False, True])
-def test_norm_and_residual(norm: str, residual: bool, training: bool) -> None:
-    model = made(num_layers=4, norm=norm, residual=residual, dropout=0.0)
+@pytest.mark.parametrize("jump", ["none", "last", "cat", "max"])
+def test_norm_residual_and_jump(
+    norm: str, residual: bool, training: bool, jump: str
+) -> None:
+    model = made(num_layers=3, norm=norm, residual=residual, dropout=0.0, jump=jump)
     for layer in model.norms:
         for p in layer.parameters():
             nn.init.normal_(p)
@@ -147,7 +151,7 @@ def test_norm_and_residual(norm: str, residual: bool, training: bool) -> None:
 
     def normed(i: int, h: Tensor) -> Tensor:
         layer = model.norms[i]
-        if norm == "none":
+        if norm in ("none", "l2"):
             return h
         if norm == "layer":
             mean, var = h.mean(1, keepdim=True), h.var(1, keepdim=True, correction=0)
@@ -157,12 +161,48 @@ def test_norm_and_residual(norm: str, residual: bool, training: bool) -> None:
             mean, var = layer.running_mean.clone(), layer.running_var.clone()
         return (h - mean) / (var + 1e-5).sqrt() * layer.weight + layer.bias
 
-    h = a @ x @ model.weights[0] + model.biases[0]
-    for i in range(3):
-        h = normed(i, h).relu()
-        out = a @ h @ model.weights[i + 1] + model.biases[i + 1]
-        h = h + out if residual and i < 2 else out
-    close(model(x, adj)[0], h)
+    def layer_of(i: int, h: Tensor) -> Tensor:
+        width = model.biases[i].numel()
+        out = a @ h @ model.weights[i][:, :width] + model.biases[i]
+        return out + h @ model.weights[i][:, width:] if residual else out
+
+    h, kept = x, []
+    for i in range(3 if jump != "none" else 2):
+        h = normed(i, layer_of(i, h)).relu()
+        if norm == "l2":
+            h = h / h.norm(dim=1, keepdim=True).clamp(min=1e-12)
+        kept.append(h)
+    if jump == "none":
+        expected = layer_of(2, h)
+    else:
+        joined = {"last": h, "cat": torch.cat(kept, 1)}
+        joined["max"] = torch.maximum(torch.maximum(*kept[:2]), kept[2])
+        assert model.head is not None
+        expected = joined[jump] @ model.head.weight.T + model.head.bias
+    close(model(x, adj)[0], expected)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_directions_apart_have_weights_of_their_own(residual: bool) -> None:
+    edges = EDGES[:, ::3]  # no longer symmetric
+    model = made(directions=2, residual=residual)
+    x, graph = sparse_x(), elu_graph()
+    adj = directed_adjacency(edges, N, direction="apart")
+    assert adj.shape == (N, 2 * N)
+    into = normalized_adjacency(edges, N).to_dense()
+    out_of = normalized_adjacency(edges.flip(0), N).to_dense()
+    original, elu = model(features(x), adj, graph)
+
+    def propagated(i: int, h: Tensor) -> Tensor:
+        parts = (h @ model.weights[i]).split(model.biases[i].numel(), dim=1)
+        out = into @ parts[0] + out_of @ parts[1] + model.biases[i]
+        return out + parts[2] if residual else out
+
+    close(original, propagated(1, propagated(0, x).relu()))
+    parts = (x @ model.weights[0]).split(HID, dim=1)
+    first = graph.to_dense() @ (parts[0] + parts[1]) + model.biases[0]
+    close(model.source(x), parts[0] + parts[1])
+    close(elu, propagated(1, (first + parts[2] if residual else first).relu()))
 
 
 # --- randomness ---------------------------------------------------------------------------

@@ -1,0 +1,126 @@
+"""What could be returned, and how validation chooses: one model, or a blend of some."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.core.operators import ELUGraph
+from elugcn.core.utilization import LabelUtilization
+from elugcn.methods.base import Predictor, Problem
+from elugcn.methods.elu_predictor import ELUGCNPredictor
+from elugcn.methods.neural import NetworkPredictor
+from elugcn.training.loop import Trained
+
+
+@dataclass
+class Candidate:
+    """A model that could be returned, with what validation says about it."""
+
+    name: str
+    val_accuracy: float
+    eta: float
+    trained: Trained
+    logits: Tensor
+    predictor: Predictor
+    utilization: LabelUtilization
+    graph: ELUGraph
+
+
+def choose(
+    candidates: Sequence[Candidate], problem: Problem, ensemble: bool
+) -> Candidate:
+    """The candidate validation prefers, ties to the order of the listing.
+
+    With ``ensemble`` others join it as long as the mean of their probabilities is
+    right on more validation nodes, or on as many with a lower cross-entropy.
+    """
+    nodes = problem.val_mask.nonzero().squeeze(1)
+    # Without validation nothing can be compared: the first member is the answer.
+    if not nodes.numel():
+        return candidates[0]
+    # max keeps the first of equals.
+    best = max(candidates, key=lambda c: c.val_accuracy)
+    if not ensemble:
+        return best
+    target = problem.y[nodes]
+
+    def score(group: Sequence[Candidate]) -> tuple[int, float]:
+        logits = mean_logits([c.logits[nodes] for c in group])
+        right = int((logits.argmax(dim=1) == target).sum())
+        return right, -float(F.cross_entropy(logits, target))
+
+    group, value = [best], score([best])
+    rest = [c for c in candidates if c is not best]
+    while rest:
+        trials = [(score([*group, c]), c) for c in rest]
+        now, joined = max(trials, key=lambda t: t[0])
+        if now <= value:
+            break
+        group, value = [*group, joined], now
+        rest = [c for c in rest if c is not joined]
+    if len(group) == 1:
+        return best
+    return replace(
+        best,
+        name=" + ".join(c.name for c in group),
+        val_accuracy=value[0] / nodes.numel(),
+        logits=mean_logits([c.logits for c in group]),
+        predictor=BlendPredictor([c.predictor for c in group]),
+    )
+
+
+def mean_logits(logits: Sequence[Tensor]) -> Tensor:
+    """Log of the mean of the softmax of each, n×c."""
+    stacked = torch.stack([F.log_softmax(z, dim=1) for z in logits])
+    return torch.logsumexp(stacked, dim=0) - math.log(len(logits))
+
+
+class BlendPredictor(Predictor):
+    """Several trained models whose probabilities are averaged."""
+
+    kinds: ClassVar[dict[str, type[Predictor]]] = {
+        "elu": ELUGCNPredictor,
+        "network": NetworkPredictor,
+    }
+
+    def __init__(self, members: list[Predictor]) -> None:
+        self.members = members
+
+    def logits(self, data: Data) -> Tensor:
+        """Scores n×c for a graph with the same features; no refit."""
+        return mean_logits([m.logits(data) for m in self.members])
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The state of every member, under numbered names."""
+        tensors: dict[str, Tensor] = {}
+        members = []
+        for i, member in enumerate(self.members):
+            own, facts = member.state()
+            tensors |= {f"{i}.{k}": v for k, v in own.items()}
+            kind = "elu" if isinstance(member, ELUGCNPredictor) else "network"
+            members.append({"kind": kind, "state": facts})
+        return tensors, {"members": members}
+
+    @classmethod
+    def restore(
+        cls, tensors: dict[str, Tensor], facts: dict[str, Any]
+    ) -> BlendPredictor:
+        """The inverse of ``state``."""
+        members: list[Predictor] = []
+        for i, member in enumerate(facts["members"]):
+            prefix = f"{i}."
+            own = {
+                k.removeprefix(prefix): v
+                for k, v in tensors.items()
+                if k.startswith(prefix)
+            }
+            members.append(cls.kinds[member["kind"]].restore(own, member["state"]))
+        return cls(members)

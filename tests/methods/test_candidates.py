@@ -1,0 +1,104 @@
+"""How validation chooses among trained models, by hand."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from elugcn.config import resolve_config
+from elugcn.data.checks import check_data
+from elugcn.data.datasets import load_dataset
+from elugcn.fitting import fit_graph
+from elugcn.methods.base import Problem
+from elugcn.methods.elu_candidates import (
+    BlendPredictor,
+    Candidate,
+    choose,
+    mean_logits,
+)
+from elugcn.storage import load_fitted, save_fitted
+
+# Four validation nodes of two classes.
+TARGET = torch.tensor([0, 0, 1, 1])
+
+
+def problem(n_val: int = 4) -> Problem:
+    mask = torch.arange(4) < n_val
+    return cast(Problem, SimpleNamespace(val_mask=mask, y=TARGET))
+
+
+def candidate(name: str, right: list[float], problem: Problem) -> Candidate:
+    """A model that gives the true class of each node this probability."""
+    p = torch.tensor(right)
+    rows = torch.stack([p, 1 - p], dim=1)
+    rows = torch.where((TARGET == 1).unsqueeze(1), rows.flip(1), rows)
+    mask = problem.val_mask
+    accuracy = (
+        float((p > 0.5)[mask].float().mean()) if bool(mask.any()) else float("nan")
+    )
+    nothing = cast(Any, None)
+    return Candidate(
+        name, accuracy, 0.0, nothing, rows.log(), nothing, nothing, nothing
+    )
+
+
+def test_the_best_alone_and_ties_to_the_first() -> None:
+    p = problem()
+    a = candidate("a", [0.6, 0.6, 0.4, 0.4], p)
+    b = candidate("b", [0.9, 0.9, 0.9, 0.4], p)
+    c = candidate("c", [0.6, 0.6, 0.6, 0.4], p)
+    assert choose([a, c, b], p, ensemble=False) is c
+
+
+def test_models_that_err_apart_join() -> None:
+    p = problem()
+    a = candidate("a", [0.9, 0.9, 0.9, 0.3], p)
+    b = candidate("b", [0.2, 0.9, 0.9, 0.9], p)
+    both = choose([a, b], p, ensemble=True)
+    assert both.name == "a + b"
+    assert both.val_accuracy == 1.0
+    expected = torch.tensor([0.55, 0.9, 0.9, 0.6])
+    got = both.logits.exp()[torch.arange(4), TARGET]
+    torch.testing.assert_close(got, expected)
+    assert isinstance(both.predictor, BlendPredictor)
+
+
+def test_a_model_that_only_disturbs_stays_out() -> None:
+    p = problem()
+    a = candidate("a", [0.9, 0.9, 0.9, 0.9], p)
+    b = candidate("b", [0.6, 0.1, 0.1, 0.6], p)
+    assert choose([b, a], p, ensemble=True) is a
+
+
+def test_without_validation_the_first_is_the_answer() -> None:
+    p = problem(0)
+    a, b = candidate("a", [0.1] * 4, p), candidate("b", [0.9] * 4, p)
+    assert choose([a, b], p, ensemble=True) is a
+
+
+def test_the_mean_is_of_probabilities() -> None:
+    z = [torch.randn(5, 3), torch.randn(5, 3), torch.randn(5, 3)]
+    mean = torch.stack([F.softmax(one, dim=1) for one in z]).mean(dim=0)
+    torch.testing.assert_close(mean_logits(z).exp(), mean)
+
+
+def test_a_blend_is_saved_and_predicts_alike(tmp_path: Any) -> None:
+    graph = check_data(load_dataset("karate"))
+    config = resolve_config("elu-gcn", None, None, {"epochs": 20})
+    fitted = fit_graph(graph, "elu-gcn", config, seed=0)
+    one = fitted.prediction.predictor
+    plain = fit_graph(graph, "gcn", resolve_config("gcn", None, None, {"epochs": 5}))
+    assert one is not None
+    assert plain.prediction.predictor is not None
+    parts = one.members if isinstance(one, BlendPredictor) else [one]
+    blend = BlendPredictor([*parts, plain.prediction.predictor])
+    fitted.prediction.predictor = blend
+    save_fitted(fitted, tmp_path)
+    loaded = load_fitted(tmp_path).prediction.predictor
+    assert isinstance(loaded, BlendPredictor)
+    expected: Tensor = mean_logits([m.logits(graph.data) for m in blend.members])
+    torch.testing.assert_close(loaded.logits(graph.data), expected)
+    assert pytest.approx(1.0, abs=1e-5) == float(expected.exp().sum(dim=1).mean())
