@@ -11,9 +11,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from elugcn.evaluation.jobs import Job
+from elugcn.evaluation.nursery import Nursery
 from elugcn.evaluation.store import SCHEMA, Record
 from elugcn.evaluation.worker import WITH_PARENT
 
@@ -21,18 +23,91 @@ COMMAND = (sys.executable, "-m", "elugcn.evaluation.worker", WITH_PARENT)
 
 
 class Child:
-    """One job in a process of its own.
+    """One job in a process of its own, however that was started.
 
     Output goes to files: a pipe that nobody reads in time would block the child.
     """
 
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.start = time.monotonic()
+        self._out = tempfile.NamedTemporaryFile()  # noqa: SIM115
+        self._err = tempfile.NamedTemporaryFile()  # noqa: SIM115
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been running."""
+        return time.monotonic() - self.start
+
+    def code(self) -> int | None:
+        """The exit code; None while it runs."""
+        raise NotImplementedError
+
+    def finished(self) -> bool:
+        """Whether the process has ended."""
+        return self.code() is not None
+
+    def outcome(self) -> Record:
+        """The record of the finished process, ``status`` being done or failed."""
+        code = self.code()
+        assert code is not None
+        seconds = self.seconds
+        text = _contents(self._out.name)
+        try:
+            record = json.loads(text) if code == 0 else None
+        except ValueError:
+            record = None
+        problem = _problem(code, _contents(self._err.name))
+        self.close()
+        if isinstance(record, dict):
+            return record | {"process_seconds": round(seconds, 3)}
+        return {
+            "schema": SCHEMA,
+            "status": "failed",
+            **self.job.plain(),
+            "config_hash": self.job.config_hash,
+            "error": problem,
+            "exit_code": code,
+            "process_seconds": round(seconds, 3),
+            "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
+
+    def kill(self) -> None:
+        """End the process at once; what it was doing is given up."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close what connects to the process."""
+        self._out.close()
+        self._err.close()
+
+
+class Forked(Child):
+    """A child of the nursery."""
+
+    def __init__(self, job: Job, settings: dict[str, Any], nursery: Nursery) -> None:
+        super().__init__(job)
+        self._nursery = nursery
+        task = {"job": job.plain()} | settings
+        self._number = nursery.start(task, self._out.name, self._err.name)
+
+    def code(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._nursery.code(self._number)
+
+    def kill(self) -> None:
+        """End the process at once; what it was doing is given up."""
+        self._nursery.kill(self._number)
+        self.close()
+
+
+class Spawned(Child):
+    """A process started by a command."""
+
     def __init__(
         self, job: Job, settings: dict[str, Any], command: Sequence[str] = COMMAND
     ) -> None:
-        self.job = job
-        self.start = time.monotonic()
-        self._out = tempfile.TemporaryFile()  # noqa: SIM115
-        self._err = tempfile.TemporaryFile()  # noqa: SIM115
+        super().__init__(job)
         threads = str(settings.get("n_threads", 1))
         self._process = subprocess.Popen(
             command,
@@ -51,38 +126,9 @@ class Child:
             self._process.stdin.write(task.encode())
             self._process.stdin.flush()
 
-    @property
-    def seconds(self) -> float:
-        """How long it has been running."""
-        return time.monotonic() - self.start
-
-    def finished(self) -> bool:
-        """Whether the process has ended."""
-        return self._process.poll() is not None
-
-    def outcome(self) -> Record:
-        """The record of the finished process, ``status`` being done or failed."""
-        code = self._process.wait()
-        seconds = self.seconds
-        text = _contents(self._out)
-        try:
-            record = json.loads(text) if code == 0 else None
-        except ValueError:
-            record = None
-        problem = _problem(code, _contents(self._err))
-        self.close()
-        if isinstance(record, dict):
-            return record | {"process_seconds": round(seconds, 3)}
-        return {
-            "schema": SCHEMA,
-            "status": "failed",
-            **self.job.plain(),
-            "config_hash": self.job.config_hash,
-            "error": problem,
-            "exit_code": code,
-            "process_seconds": round(seconds, 3),
-            "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        }
+    def code(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._process.poll()
 
     def kill(self) -> None:
         """End the process at once; what it was doing is given up."""
@@ -95,13 +141,11 @@ class Child:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
-        self._out.close()
-        self._err.close()
+        super().close()
 
 
-def _contents(file: Any) -> str:
-    file.seek(0)
-    return str(file.read().decode("utf-8", errors="replace"))
+def _contents(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8", errors="replace")
 
 
 def _problem(code: int, stderr: str) -> str:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
-from elugcn.evaluation.child import COMMAND, Child
+from elugcn.evaluation.child import COMMAND, Child, Forked, Spawned
 from elugcn.evaluation.claims import Claim
 from elugcn.evaluation.jobs import Job
 from elugcn.evaluation.monitor import SILENT, Monitor
+from elugcn.evaluation.nursery import AVAILABLE, Nursery
 from elugcn.evaluation.store import Record, Store
 from elugcn.fitting import choose_device
 
@@ -88,6 +89,23 @@ def run_jobs(
     return outcomes
 
 
+def stored_outcomes(jobs: Sequence[Job], store: Store) -> Outcomes:
+    """What the store has of the jobs; nothing is run and nothing is written.
+
+    Raises:
+        InputError: a record is damaged.
+    """
+    store.check_place()
+    outcomes = Outcomes()
+    for job in dict.fromkeys(jobs):
+        record = store.result(job)
+        if record is not None:
+            outcomes.done[job] = record
+        elif (failure := store.failure(job)) is not None:
+            outcomes.failed[job] = failure
+    return outcomes
+
+
 def check_data_of(jobs: Iterable[Job], data_dir: str | None) -> None:
     """Load each dataset once: what is wrong with it is said before any run.
 
@@ -121,6 +139,7 @@ class _Crew:
         self._store, self._outcomes = store, outcomes
         self._workers, self._settings, self._command = workers, settings, command
         self._children: list[tuple[Claim, Child]] = []
+        self._nursery: Nursery | None = None
         self._began = time.time()
         self._look = 0.0
 
@@ -148,6 +167,15 @@ class _Crew:
             claim, child = self._children.pop()
             child.kill()
             claim.release()
+        if self._nursery is not None:
+            self._nursery.close()
+
+    def _child(self, job: Job) -> Child:
+        if tuple(self._command) != COMMAND or not AVAILABLE:
+            return Spawned(job, self._settings, self._command)
+        if self._nursery is None:
+            self._nursery = Nursery(int(self._settings.get("n_threads") or 1))
+        return Forked(job, self._settings, self._nursery)
 
     def _start_some(self) -> None:
         """Start what no other process is doing, while there are workers."""
@@ -166,7 +194,7 @@ class _Crew:
                 claim.release()
                 continue
             try:
-                child = Child(job, self._settings, self._command)
+                child = self._child(job)
             except BaseException:
                 claim.release()
                 raise

@@ -30,6 +30,8 @@ class Job:
         config: the method's configuration, fully resolved, as JSON holds it.
         labels_per_class: draw this many training labels instead of the split's own.
         data_options: further options of the dataset.
+        measure: what to measure on the fitted model, a name in
+            ``experiments/measures.py``; None: nothing.
     """
 
     method: str
@@ -39,6 +41,7 @@ class Job:
     config: dict[str, Any]
     labels_per_class: int | None = None
     data_options: dict[str, Any] = field(default_factory=dict)
+    measure: str | None = None
 
     def __hash__(self) -> int:
         return hash((self.dataset, self.split, self.seed, self.config_hash))
@@ -53,6 +56,9 @@ class Job:
             "labels_per_class": self.labels_per_class,
             "data_options": self.data_options,
         }
+        # Runs that measure nothing keep the hash they had before there were measures.
+        if self.measure is not None:
+            what["measure"] = self.measure
         text = json.dumps(what, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -79,6 +85,8 @@ def make_jobs(
     labels_per_class: int | None = None,
     options: Options | None = None,
     data_options: Options | None = None,
+    measure: str | None = None,
+    first: int = 0,
 ) -> list[Job]:
     """Every run of a comparison, checked before the first one starts.
 
@@ -90,6 +98,8 @@ def make_jobs(
             are for its published labels, are then left aside.
         options: per method, values that differ from its configuration.
         data_options: per dataset, further options of its loader.
+        measure: what to measure on every fitted model.
+        first: seed of the first run; run i has seed ``first + i``.
 
     Raises:
         InputError: a name, a number or an option is wrong.
@@ -100,6 +110,8 @@ def make_jobs(
         raise InputError("a comparison needs at least one method and one dataset")
     if not 1 <= seeds <= MAX_SEED:
         raise InputError(f"seeds must be at least 1; got {seeds}")
+    if not 0 <= first <= MAX_SEED - seeds + 1:
+        raise InputError(f"first must be 0 to {MAX_SEED - seeds + 1}; got {first}")
     if labels_per_class is not None and labels_per_class < 1:
         raise InputError(f"labels_per_class must be at least 1; got {labels_per_class}")
     options, data_options = options or {}, data_options or {}
@@ -111,22 +123,34 @@ def make_jobs(
         preset = dataset if labels_per_class is None and not extra else None
         for method in names:
             config = as_plain(resolve_config(method, preset, None, options.get(method)))
-            for split, seed in pairs(info, seeds, labels_per_class is not None):
+            for split, seed in pairs(info, seeds, labels_per_class is not None, first):
                 jobs.append(
-                    Job(method, dataset, split, seed, config, labels_per_class, extra)
+                    Job(
+                        method,
+                        dataset,
+                        split,
+                        seed,
+                        config,
+                        labels_per_class,
+                        extra,
+                        measure,
+                    )
                 )
     return jobs
 
 
-def pairs(info: DatasetInfo, seeds: int, drawn: bool) -> list[tuple[int, int]]:
-    """The (split, seed) of each run.
+def pairs(
+    info: DatasetInfo, seeds: int, drawn: bool, first: int = 0
+) -> list[tuple[int, int]]:
+    """The (split, seed) of each run; run i has seed ``first + i``.
 
-    One published split is run with every seed. Otherwise run i has split i and seed
-    i; published splits start again when there are more runs than splits.
+    One published split is run with every seed. Otherwise seed s has split s;
+    published splits start again when the seeds go beyond them.
     """
+    numbers = range(first, first + seeds)
     if not info.fixed_splits or (drawn and info.n_splits == 1):
-        return [(i, i) for i in range(seeds)]
-    return [(i % info.n_splits, i) for i in range(seeds)]
+        return [(s, s) for s in numbers]
+    return [(s % info.n_splits, s) for s in numbers]
 
 
 def _method(name: str) -> str:

@@ -21,7 +21,7 @@ from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError, MissingExtraError
 from elugcn.evaluation.jobs import Job
 from elugcn.evaluation.store import SCHEMA, Record
-from elugcn.fitting import fit_graph
+from elugcn.fitting import Fitted, fit_graph
 from elugcn.runs import environment, peak_rss_mb
 from elugcn.storage import json_safe
 
@@ -55,6 +55,9 @@ def execute(
         )
     prediction, masks = fitted.prediction, fitted.data
     about = environment(fitted.threads)
+    # Taken first: what a measurement needs is no cost of the method.
+    peak = peak_rss_mb()
+    measured = {} if job.measure is None else {"measured": measure(job, fitted)}
     return {
         "schema": SCHEMA,
         "status": "done",
@@ -69,10 +72,21 @@ def execute(
         "test_accuracy": fitted.accuracy(masks.test_mask),
         "epochs": prediction.epochs,
         "seconds": {"load": loading} | prediction.seconds,
-        "peak_rss_mb": round(peak_rss_mb(), 1),
+        "peak_rss_mb": round(peak, 1),
         "details": prediction.facts,
+        **measured,
         "date": about["date"],
     }
+
+
+def measure(job: Job, fitted: Fitted) -> dict[str, Any]:
+    """What the job's measurement says about the fitted model."""
+    from elugcn.experiments.measures import MEASURES
+
+    if job.measure not in MEASURES:
+        known = ", ".join(MEASURES)
+        raise InputError(f"unknown measure {job.measure!r}; there are {known}")
+    return MEASURES[job.measure](fitted)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -81,6 +95,11 @@ def main(arguments: list[str] | None = None) -> int:
     task: dict[str, Any] = json.loads(sys.stdin.readline())
     if WITH_PARENT in given:
         threading.Thread(target=_die_with_parent, daemon=True).start()
+    return perform(task)
+
+
+def perform(task: dict[str, Any]) -> int:
+    """Do the job of a task and print its record; the exit code."""
     # A library that prints would spoil the record.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

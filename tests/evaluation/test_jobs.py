@@ -18,6 +18,19 @@ def test_splits_and_seeds() -> None:
     assert pairs(digits, 12, False)[-1] == (11, 11)
     assert pairs(chameleon, 12, False)[8:] == [(8, 8), (9, 9), (0, 10), (1, 11)]
     assert pairs(chameleon, 12, True)[-1] == (1, 11)
+    assert pairs(cora, 2, False, first=100) == [(0, 100), (0, 101)]
+    assert pairs(cora, 2, True, first=100) == [(100, 100), (101, 101)]
+    assert pairs(digits, 2, False, first=7) == [(7, 7), (8, 8)]
+    assert pairs(chameleon, 3, False, first=108) == [(8, 108), (9, 109), (0, 110)]
+
+
+def test_runs_from_another_seed_on() -> None:
+    jobs = make_jobs(["lpa"], ["cora", "sbm"], 2, first=100)
+    assert [(j.dataset, j.split, j.seed) for j in jobs] == [
+        ("cora", 0, 100), ("cora", 0, 101), ("sbm", 100, 100), ("sbm", 101, 101),
+    ]  # fmt: skip
+    # The last seed there is, and one more.
+    assert make_jobs(["lpa"], ["cora"], 2, first=2**32 - 2)[-1].seed == 2**32 - 1
 
 
 def test_jobs_of_a_comparison() -> None:
@@ -67,6 +80,8 @@ def test_presets_are_for_the_published_labels() -> None:
         (([], ["karate"], 1), {}, "at least one method"),
         ((["gcn"], ["karate"], 0), {}, "seeds must be at least 1; got 0"),
         ((["gcn"], ["karate"], 1), {"labels_per_class": 0}, "at least 1; got 0"),
+        ((["gcn"], ["karate"], 1), {"first": -1}, "first must be 0 to .*; got -1"),
+        ((["gcn"], ["karate"], 2), {"first": 2**32 - 1}, "first must be 0 to"),
         ((["gcn"], ["karate"], 1), {"options": {"gcn": {"epoch": 1}}}, "'epochs'"),
         ((["gcn"], ["karate"], 1), {"options": {"lpa": {}}}, "not compared"),
         ((["gcn"], ["karate"], 1), {"data_options": {"sbm": {}}}, "not compared"),
