@@ -22,6 +22,7 @@ from elugcn.methods.base import BaseConfig
 from elugcn.methods.registry import METHODS, get_method
 
 SCHEMA = 1
+SEARCH = "search"  # lies among the presets and is none: the spaces of `elugcn tune`
 # What the file of a run says about itself besides its options.
 _RUN_KEYS = {"schema", "method", "dataset", "split", "seed", "graph", "options"}
 
@@ -31,9 +32,13 @@ def resolve_config(
     dataset: str | None = None,
     file: str | Path | None = None,
     options: Mapping[str, Any] | None = None,
+    presets: Path | None = None,
 ) -> BaseConfig:
-    """The configuration of a method, every source applied and checked."""
-    values = {} if dataset is None else preset(dataset, method)
+    """The configuration of a method, every source applied and checked.
+
+    ``presets`` is a directory of tuned values to use instead of the package's own.
+    """
+    values = {} if dataset is None else preset(dataset, method, presets)
     given: dict[str, Any] = {}
     if file is not None:
         given |= _checked(method, read_options(file, method), str(file))
@@ -68,19 +73,31 @@ def make_config(method: str, values: Mapping[str, Any]) -> BaseConfig:
     return cast(BaseConfig, kind(**typed))
 
 
-def preset(dataset: str, method: str) -> dict[str, Any]:
+def preset(dataset: str, method: str, folder: Path | None = None) -> dict[str, Any]:
     """The tuned values for a known dataset, ``{}`` for any other."""
-    path = resources.files("elugcn") / "configs" / f"{dataset}.yaml"
-    if not path.is_file():
-        return {}
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    common, own = preset_parts(dataset, method, folder)
+    return common | own
+
+
+def preset_parts(
+    dataset: str, method: str, folder: Path | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a dataset's file says for all methods, as far as it fits, and for one."""
+    path = (folder or resources.files("elugcn") / "configs") / f"{dataset}.yaml"
+    if dataset == SEARCH or not path.is_file():
+        return {}, {}
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError:
+        content = None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: expected sections of 'key: value' lines")
     for key in content:
         if key not in {"schema", "common", *METHODS}:
             raise InputError(_unknown(key, ["common", *METHODS], f"in {path}"))
     fits = {f.name for f in fields(get_method(method).config)}
     common = {k: v for k, v in (content.get("common") or {}).items() if k in fits}
-    own = _checked(method, content.get(method) or {}, str(path))
-    return common | own
+    return common, _checked(method, content.get(method) or {}, str(path))
 
 
 def read_options(file: str | Path, method: str) -> dict[str, Any]:
@@ -179,7 +196,9 @@ def _coerce(key: str, value: Any, annotation: str) -> Any:
     elif annotation == "int":
         ok = isinstance(value, int) and not isinstance(value, bool)
         expected = "a whole number"
-    elif annotation == "float":
+    elif annotation in ("float", "float | None"):
+        if value is None and annotation != "float":
+            return None
         number = _number(value)
         if number is not None:
             return number

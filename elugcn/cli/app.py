@@ -11,7 +11,16 @@ from typing import Any
 import typer
 
 from elugcn import __version__
-from elugcn.cli import compare, datasets, diagnose, graph, predict, train
+from elugcn.cli import (
+    compare,
+    datasets,
+    diagnose,
+    graph,
+    predict,
+    reproduce,
+    train,
+    tune,
+)
 from elugcn.errors import InputError, MissingExtraError
 
 # What a wrong option raises. Typer keeps the class to itself (in its own copy of
@@ -25,7 +34,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (train, predict, diagnose, graph, datasets, compare):
+for command in (train, predict, diagnose, graph, datasets, compare, reproduce, tune):
     app.command(command.NAME)(command.run)
 
 
