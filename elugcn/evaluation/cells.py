@@ -1,9 +1,12 @@
-"""From single runs to the cells of a table: one per method and dataset."""
+"""From single runs to the cells of a table: one per row and dataset.
+
+A row is a method, or in an experiment a method with certain options under a name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from elugcn.evaluation.harness import Outcomes
@@ -26,13 +29,13 @@ class Cell:
     """The runs of a method on a dataset, summed up; accuracies in percent.
 
     Attributes:
-        method: row of the table.
+        method: row of the table; its method, or a name of its own.
         dataset: column of the table.
         summary: of the test accuracies.
         failed: how many runs failed.
         errors: why, each reason once.
         paper: what the paper prints, where it is the same task.
-        difference: to the GCN on the same splits and seeds.
+        difference: to the reference on the same splits and seeds.
         seconds: mean time of a fit.
         peak_rss_mb: highest memory of a run.
         best: whether no method has a higher mean on the dataset.
@@ -58,79 +61,108 @@ class Comparison:
     datasets: tuple[str, ...]
     cells: dict[tuple[str, str], Cell]
     notes: tuple[str, ...] = ()
+    reference: str = REFERENCE
 
     def rows(self) -> list[Cell]:
         """The cells, method by method."""
         return [self.cells[m, d] for m in self.methods for d in self.datasets]
+
+    def only(self, methods: Sequence[str]) -> Comparison:
+        """A part of the rows, as they are in the whole table."""
+        kept = tuple(m for m in self.methods if m in methods)
+        return replace(self, methods=kept)
 
     def plain(self) -> dict[str, Any]:
         """The comparison as JSON holds it."""
         return {
             "methods": list(self.methods),
             "datasets": list(self.datasets),
-            "reference": REFERENCE,
+            "reference": self.reference,
             "cells": [_plain(cell) for cell in self.rows()],
             "notes": list(self.notes),
         }
 
 
 def summarize_outcomes(jobs: Sequence[Job], outcomes: Outcomes) -> Comparison:
-    """Sum up what the runs of a comparison gave."""
-    methods = tuple(dict.fromkeys(job.method for job in jobs))
-    datasets = tuple(dict.fromkeys(job.dataset for job in jobs))
+    """Sum up what the runs of a comparison gave; each method is a row."""
+    papers = {job.method: job.method for job in jobs}
+    return summarize_rows([(job.method, job) for job in jobs], outcomes, papers)
+
+
+def summarize_rows(
+    runs: Sequence[tuple[str, Job]],
+    outcomes: Outcomes,
+    papers: Mapping[str, str],
+    reference: str = REFERENCE,
+) -> Comparison:
+    """Sum up runs by the name of their row and by dataset.
+
+    Args:
+        runs: each run with the name of the row it counts for; a run may count for
+            several rows.
+        outcomes: what the runs gave.
+        papers: per row, the method whose published number is to stand beside it; rows
+            that are not in it have none.
+        reference: the row that the others are compared with.
+    """
+    names = tuple(dict.fromkeys(name for name, _ in runs))
+    datasets = tuple(dict.fromkeys(job.dataset for _, job in runs))
+    own: dict[tuple[str, str], list[Job]] = {
+        (name, dataset): [] for name in names for dataset in datasets
+    }
+    for name, job in runs:
+        own[name, job.dataset].append(job)
     cells: dict[tuple[str, str], Cell] = {}
     for dataset in datasets:
+        others = _accuracies(own.get((reference, dataset), []), outcomes)
         column = [
-            _cell(
-                method,
-                dataset,
-                jobs,
-                outcomes,
-                _accuracies((REFERENCE, dataset), outcomes),
-            )
-            for method in methods
+            _cell(name, dataset, own[name, dataset], outcomes, papers.get(name))
+            for name in names
         ]
         means = [c.summary.mean for c in column if c.summary.mean is not None]
         for cell in column:
-            best = bool(means) and cell.summary.mean == max(means)
-            cells[cell.method, dataset] = Cell(**(vars(cell) | {"best": best}))
-    return Comparison(methods, datasets, cells, _notes(cells, outcomes))
+            mine = _accuracies(own[cell.method, dataset], outcomes)
+            alone = cell.method == reference
+            cells[cell.method, dataset] = replace(
+                cell,
+                best=bool(means) and cell.summary.mean == max(means),
+                difference=None if alone else paired_difference(mine, others),
+            )
+    return Comparison(names, datasets, cells, _notes(cells, outcomes), reference)
 
 
 def _cell(
-    method: str,
+    name: str,
     dataset: str,
     jobs: Sequence[Job],
     outcomes: Outcomes,
-    reference: dict[Pair, float],
+    paper: str | None,
 ) -> Cell:
-    own = [job for job in jobs if job.pair == (method, dataset)]
-    records = [outcomes.done[job] for job in own if job in outcomes.done]
-    failures = [outcomes.failed[job] for job in own if job in outcomes.failed]
-    accuracies = _accuracies((method, dataset), outcomes)
+    """A cell without what takes the others of its column to know."""
+    records = [outcomes.done[job] for job in jobs if job in outcomes.done]
+    failures = [outcomes.failed[job] for job in jobs if job in outcomes.failed]
     seconds = [r["seconds"]["total"] for r in records if "total" in r["seconds"]]
     # Other labels or another graph than the paper's: nothing to put beside it.
-    as_published = own[0].labels_per_class is None and not own[0].data_options
+    as_published = all(
+        job.labels_per_class is None and not job.data_options for job in jobs
+    )
     return Cell(
-        method,
+        name,
         dataset,
-        summarize(list(accuracies.values())),
+        summarize(list(_accuracies(jobs, outcomes).values())),
         failed=len(failures),
         errors=tuple(dict.fromkeys(str(f.get("error")) for f in failures)),
-        paper=published(method, dataset) if as_published else None,
-        difference=(
-            None if method == REFERENCE else paired_difference(accuracies, reference)
-        ),
+        paper=published(paper, dataset) if paper and as_published else None,
         seconds=sum(seconds) / len(seconds) if seconds else None,
         peak_rss_mb=max((float(r["peak_rss_mb"]) for r in records), default=None),
     )
 
 
-def _accuracies(pair: tuple[str, str], outcomes: Outcomes) -> dict[Pair, float]:
+def _accuracies(jobs: Sequence[Job], outcomes: Outcomes) -> dict[Pair, float]:
     return {
-        (job.split, job.seed): float(record["test_accuracy"])
-        for job, record in outcomes.done.items()
-        if job.pair == pair and record["test_accuracy"] is not None
+        (job.split, job.seed): float(outcomes.done[job]["test_accuracy"])
+        for job in jobs
+        if job in outcomes.done and outcomes.done[job]["test_accuracy"] is not None
     }
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elugcn.errors import InputError
-from elugcn.evaluation.cells import REFERENCE, Cell, Comparison
+from elugcn.evaluation.cells import Cell, Comparison
 from elugcn.evaluation.paper import Published
 
 CSV_COLUMNS = (
@@ -28,6 +28,7 @@ CSV_COLUMNS = (
     "peak_rss_mb",
 )
 _NOTHING = "–"
+_COST_CAPTION = "Mean seconds of a fit and peak memory."
 _CAPTION = (
     "Test accuracy in percent, mean ± standard deviation over runs; "
     "in parentheses the paper's."
@@ -46,35 +47,48 @@ def as_csv(comparison: Comparison) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
-    for cell in comparison.rows():
-        paper = cell.paper or Published(None, None)
-        # A published cell without a number is one that ran out of memory.
-        oom = cell.paper is not None and paper.mean is None
-        writer.writerow(
-            [
-                cell.method,
-                cell.dataset,
-                _number(cell.summary.mean, 4),
-                _number(cell.summary.std, 4),
-                cell.summary.runs,
-                "OOM" if oom else _number(paper.mean, 2),
-                _number(paper.std, 2),
-                _number(cell.seconds, 3),
-                _number(cell.peak_rss_mb, 1),
-            ]
-        )
+    writer.writerows(csv_row(cell) for cell in comparison.rows())
     return out.getvalue()
 
 
+def csv_row(cell: Cell) -> list[str]:
+    """The values of ``CSV_COLUMNS``."""
+    paper = cell.paper or Published(None, None)
+    # A published cell without a number is one that ran out of memory.
+    oom = cell.paper is not None and paper.mean is None
+    return [
+        cell.method,
+        cell.dataset,
+        _number(cell.summary.mean, 4),
+        _number(cell.summary.std, 4),
+        str(cell.summary.runs),
+        "OOM" if oom else _number(paper.mean, 2),
+        _number(paper.std, 2),
+        _number(cell.seconds, 3),
+        _number(cell.peak_rss_mb, 1),
+    ]
+
+
 def as_markdown(comparison: Comparison) -> str:
-    """Accuracies, then differences to the GCN, time and memory."""
-    blocks = [_CAPTION, _markdown(comparison, _markdown_cell)]
-    if _has_differences(comparison):
-        blocks += [_difference_caption(), _markdown(comparison, difference_text)]
-    blocks += ["Mean seconds of a fit and peak memory.", _markdown(comparison, cost)]
+    """Accuracies, then differences to the reference, time and memory."""
+    blocks = [accuracy_block(comparison), *further_blocks(comparison)]
     if comparison.notes:
-        blocks.append("\n".join(f"- {_escape_md(n)}" for n in comparison.notes))
+        blocks.append("\n".join(f"- {escape_markdown(n)}" for n in comparison.notes))
     return "\n\n".join(blocks) + "\n"
+
+
+def accuracy_block(comparison: Comparison) -> str:
+    """The accuracies in Markdown, the paper's beside them."""
+    return f"{_CAPTION}\n\n{_markdown(comparison, _markdown_cell)}"
+
+
+def further_blocks(comparison: Comparison) -> list[str]:
+    """Differences to the reference if there are any, then time and memory."""
+    blocks = []
+    if _has_differences(comparison):
+        table = _markdown(comparison, difference_text)
+        blocks.append(f"{_difference_caption(comparison)}\n\n{table}")
+    return [*blocks, f"{_COST_CAPTION}\n\n{_markdown(comparison, cost)}"]
 
 
 def as_latex(comparison: Comparison) -> str:
@@ -106,9 +120,9 @@ def terminal(comparison: Comparison) -> RenderableType:
         _rich(comparison, _terminal_cell),
     ]
     if _has_differences(comparison):
-        parts.append(Text(_difference_caption(), style="dim"))
+        parts.append(Text(_difference_caption(comparison), style="dim"))
         parts.append(_rich(comparison, lambda cell: Text(difference_text(cell))))
-    parts.append(Text("Mean seconds of a fit and peak memory.", style="dim"))
+    parts.append(Text(_COST_CAPTION, style="dim"))
     parts.append(_rich(comparison, lambda cell: Text(cost(cell))))
     parts += [Text(f"note: {note}") for note in comparison.notes]
     return Group(*parts)
@@ -172,10 +186,10 @@ def escape_latex(text: str) -> str:
     ).replace("±", r"$\pm$")
 
 
-def _difference_caption() -> str:
+def _difference_caption(comparison: Comparison) -> str:
     return (
-        f"Difference to {REFERENCE} on the same splits and seeds, in points, with "
-        "95 % confidence interval and paired t-test."
+        f"Difference to {comparison.reference} on the same splits and seeds, in "
+        "points, with 95 % confidence interval and paired t-test."
     )
 
 
@@ -184,11 +198,11 @@ def _has_differences(comparison: Comparison) -> bool:
 
 
 def _markdown(comparison: Comparison, show: Callable[[Cell], str]) -> str:
-    lines = [["method", *map(_escape_md, comparison.datasets)]]
+    lines = [["method", *map(escape_markdown, comparison.datasets)]]
     lines.append(["---", *("---:" for _ in comparison.datasets)])
     for method in comparison.methods:
         cells = (comparison.cells[method, d] for d in comparison.datasets)
-        lines.append([method, *map(show, cells)])
+        lines.append([escape_markdown(method), *map(show, cells)])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -197,7 +211,8 @@ def _markdown_cell(cell: Cell) -> str:
     return (f"**{text}**" if cell.best else text) + papers(cell)
 
 
-def _escape_md(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """The characters that Markdown would take for markup."""
     return re.sub(r"([|*_`<>\[\]\\])", r"\\\1", text)
 
 

@@ -1,0 +1,74 @@
+"""Finished runs as the tables of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from elugcn.evaluation.cells import REFERENCE, Comparison, summarize_rows
+from elugcn.evaluation.harness import Outcomes
+from elugcn.evaluation.paper import published
+from elugcn.evaluation.tables import (
+    CSV_COLUMNS,
+    accuracy_block,
+    csv_row,
+    further_blocks,
+)
+from elugcn.experiments.base import Finished
+from elugcn.experiments.output import Page
+from elugcn.report.dots import Dot, Panel
+
+
+def compare_finished(
+    finished: Sequence[Finished],
+    papers: Mapping[str, str] | None = None,
+    reference: str = REFERENCE,
+) -> Comparison:
+    """The cells of the rows that have runs.
+
+    Args:
+        finished: the runs, in the order of the plan.
+        papers: per row, the method whose published number belongs to it; None: the
+            row is the method.
+        reference: the row that the others are compared with.
+    """
+    runs = [(f.planned.row, f.planned.job) for f in finished]
+    outcomes = Outcomes(done={f.planned.job: f.record for f in finished})
+    if papers is None:
+        papers = {name: name for name, _ in runs}
+    return summarize_rows(runs, outcomes, papers, reference)
+
+
+def write_csv(page: Page, comparison: Comparison) -> None:
+    """The table's CSV, named like the experiment; cells without runs are left out."""
+    cells = [cell for cell in comparison.rows() if cell.summary.runs]
+    page.csv(page.experiment.name, CSV_COLUMNS, map(csv_row, cells))
+
+
+def write_tables(page: Page, comparison: Comparison) -> None:
+    """Accuracies (shown in the overview too), differences, time and memory."""
+    page.main(accuracy_block(comparison))
+    for block in further_blocks(comparison):
+        page.text(block)
+    say_notes(page, comparison)
+
+
+def say_notes(page: Page, comparison: Comparison) -> None:
+    """What must be said about the numbers, at the end of the page."""
+    for note in comparison.notes:
+        page.note(note)
+
+
+def dot_panels(comparison: Comparison, rows: Iterable[str]) -> list[Panel]:
+    """One panel a dataset, with the paper's ELU-GCN as a line where it has one."""
+    chosen = list(rows)
+    panels = []
+    for dataset in comparison.datasets:
+        cells = [comparison.cells[name, dataset] for name in chosen]
+        dots = [
+            Dot(cell.method, cell.summary.mean, cell.summary.std)
+            for cell in cells
+            if cell.summary.mean is not None
+        ]
+        theirs = published("elu-gcn", dataset)
+        panels.append(Panel(dataset, dots, theirs.mean if theirs else None))
+    return panels

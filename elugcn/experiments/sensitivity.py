@@ -1,0 +1,173 @@
+"""How much τ, λ and η matter."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from elugcn.evaluation.statistics import Summary, summarize
+from elugcn.experiments.base import Experiment, Finished, Planned, Row, Scope
+from elugcn.experiments.output import Page
+from elugcn.experiments.planning import (
+    datasets_of,
+    only_methods,
+    plan_rows,
+    two_views,
+)
+from elugcn.report.curves import Curve, draw_curve, draw_grid
+from elugcn.report.style import panels, styled
+
+DATASETS = ("cora", "citeseer")
+QUICK_DATASETS = ("cora",)
+GRID, ETA = "tau and lambda", "eta"
+VALUES = (0.1, 0.2, 0.4, 0.6, 1.0)
+ETAS = tuple(i / 10 for i in range(11))
+QUICK_VALUES = (0.1, 0.4, 1.0)
+QUICK_ETAS = (0.0, 0.3, 0.6, 1.0)
+HEADER = (
+    "dataset",
+    "sweep",
+    "tau",
+    "lambda_con",
+    "eta",
+    "mean",
+    "std",
+    "runs",
+    "seconds",
+)
+# Dataset, sweep, τ, λ, η.
+Key = tuple[str, str, float, float, float]
+
+
+def plan(scope: Scope) -> list[Planned]:
+    """The tuned two-view setting with τ and λ, or η, changed."""
+    values = QUICK_VALUES if scope.quick else VALUES
+    etas = QUICK_ETAS if scope.quick else ETAS
+    planned = []
+    for dataset in datasets_of(scope, DATASETS, QUICK_DATASETS):
+        base = two_views(dataset)
+        grid = [
+            Row(
+                f"tau {tau:g}, lambda {weight:g}",
+                "elu-gcn",
+                base | {"tau": tau, "lambda_con": weight},
+            )
+            for tau in values
+            for weight in values
+        ]
+        curve = [Row(f"eta {eta:g}", "elu-gcn", base | {"eta": eta}) for eta in etas]
+        for group, rows in ((GRID, grid), (ETA, curve)):
+            wanted = only_methods(scope, rows)
+            planned += plan_rows(wanted, dataset, scope, group=group)
+    return planned
+
+
+def write(finished: list[Finished], page: Page) -> None:
+    """A heat map and a curve a dataset, and the numbers."""
+    found = summarize_sweeps(finished)
+    page.text(
+        "One two-view setting, nothing chosen among members, η fixed. Test accuracies; "
+        "no value was selected by them. The band is the standard error."
+    )
+    page.figure(
+        page.experiment.name,
+        draw(found),
+        "Test accuracy over τ and λ as a heat map, and over η as a curve, by dataset",
+    )
+    for dataset in dict.fromkeys(key[0] for key in found):
+        for sweep in (GRID, ETA):
+            means = [
+                s.mean
+                for key, (s, _) in found.items()
+                if key[:2] == (dataset, sweep) and s.mean is not None
+            ]
+            if means:
+                page.text(
+                    f"{dataset}, {sweep}: {min(means):.2f} to {max(means):.2f} over "
+                    f"{len(means)} settings."
+                )
+    page.csv(
+        page.experiment.name,
+        HEADER,
+        (
+            (*key, summary.mean, summary.std, summary.runs, seconds)
+            for key, (summary, seconds) in found.items()
+        ),
+    )
+
+
+def summarize_sweeps(
+    finished: Iterable[Finished],
+) -> dict[Key, tuple[Summary, float]]:
+    """Accuracy and mean seconds of each setting, in the order of the plan."""
+    records = defaultdict(list)
+    for one in finished:
+        config = one.planned.job.config
+        key = (
+            one.planned.job.dataset,
+            one.planned.group,
+            float(config["tau"]),
+            float(config["lambda_con"]),
+            float(config["eta"]),
+        )
+        if one.record["test_accuracy"] is not None:
+            records[key].append(one.record)
+    return {
+        key: (
+            summarize([r["test_accuracy"] for r in runs]),
+            float(np.mean([r["seconds"]["total"] for r in runs])),
+        )
+        for key, runs in records.items()
+    }
+
+
+@styled()
+def draw(found: dict[Key, tuple[Summary, float]]) -> Figure:
+    """A heat map and a curve beside each other for each dataset."""
+    datasets = list(dict.fromkeys(key[0] for key in found))
+    figure, axes = panels(2 * len(datasets), 2, 4.2, 3.2)
+    for i, dataset in enumerate(datasets):
+        left, right = axes[2 * i], axes[2 * i + 1]
+        grid = {
+            key[2:4]: s.mean
+            for key, (s, _) in found.items()
+            if key[:2] == (dataset, GRID) and s.mean is not None
+        }
+        taus, weights = (sorted({key[k] for key in grid}) for k in (0, 1))
+        values = np.array(
+            [[grid.get((t, w), np.nan) for w in weights] for t in taus]
+        ).reshape(len(taus), len(weights))
+        left.set_title(dataset)
+        if grid:
+            draw_grid(left, values, taus, weights, "τ", "λ")
+        curve = [
+            (key[4], s.mean, standard_error(s))
+            for key, (s, _) in found.items()
+            if key[:2] == (dataset, ETA) and s.mean is not None
+        ]
+        right.set_title(dataset)
+        right.set_xlabel("η")
+        right.set_ylabel("test accuracy in percent")
+        if curve:
+            x, y, half = zip(*sorted(curve), strict=True)
+            draw_curve(right, Curve("elu-gcn", x, y, half))
+    return figure
+
+
+def standard_error(summary: Summary) -> float:
+    """Of the mean; 0 for a single run, which tells none."""
+    return 0.0 if summary.std is None else summary.std / summary.runs**0.5
+
+
+EXPERIMENT = Experiment(
+    "sensitivity",
+    "Sensitivity to τ, λ and η",
+    "How much do the temperature and the weight of the contrast, and the share of the "
+    "ELU view, matter (the paper's sensitivity figures)?",
+    plan,
+    write,
+    seeds=3,
+)
