@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 SEEDS = 10
 QUICK_SEEDS = 2
-# Enough for every method to be near where it ends on the small graphs, and a fifth of
-# what the tuned configurations allow.
+# A fifth of what methods have by default: a quick run shows in minutes that everything
+# works, not how accurate a method is (APPNP is not done by then).
 QUICK_EPOCHS = 100
 
 
