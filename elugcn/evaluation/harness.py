@@ -13,7 +13,7 @@ from elugcn.evaluation.child import COMMAND, Child, Forked, Spawned
 from elugcn.evaluation.claims import Claim
 from elugcn.evaluation.jobs import Job
 from elugcn.evaluation.monitor import SILENT, Monitor
-from elugcn.evaluation.nursery import AVAILABLE, Nursery
+from elugcn.evaluation.nursery import AVAILABLE, nursery
 from elugcn.evaluation.store import Record, Store
 from elugcn.fitting import choose_device
 
@@ -139,7 +139,6 @@ class _Crew:
         self._store, self._outcomes = store, outcomes
         self._workers, self._settings, self._command = workers, settings, command
         self._children: list[tuple[Claim, Child]] = []
-        self._nursery: Nursery | None = None
         self._began = time.time()
         self._look = 0.0
 
@@ -167,15 +166,12 @@ class _Crew:
             claim, child = self._children.pop()
             child.kill()
             claim.release()
-        if self._nursery is not None:
-            self._nursery.close()
 
     def _child(self, job: Job) -> Child:
         if tuple(self._command) != COMMAND or not AVAILABLE:
             return Spawned(job, self._settings, self._command)
-        if self._nursery is None:
-            self._nursery = Nursery(int(self._settings.get("n_threads") or 1))
-        return Forked(job, self._settings, self._nursery)
+        threads = int(self._settings.get("n_threads") or 1)
+        return Forked(job, self._settings, nursery(threads))
 
     def _start_some(self) -> None:
         """Start what no other process is doing, while there are workers."""

@@ -50,6 +50,16 @@ class Nursery:
         self._text = b""
         self._next = 0
 
+    @property
+    def pid(self) -> int:
+        """Of the nursery itself."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can start another run."""
+        return self._process.poll() is None
+
     def start(self, task: dict[str, Any], out: str, err: str) -> int:
         """Begin a run; the number it is known by."""
         self._next += 1
@@ -89,6 +99,20 @@ class Nursery:
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # it is dead, which ``code`` tells
+
+
+_KEPT: dict[int, Nursery] = {}
+
+
+def nursery(threads: int) -> Nursery:
+    """The nursery of this process for runs with that many threads.
+
+    It stays for the next call, and ends when this process does: its stdin closes.
+    """
+    kept = _KEPT.get(threads)
+    if kept is None or not kept.alive:
+        kept = _KEPT[threads] = Nursery(threads)
+    return kept
 
 
 def main() -> None:

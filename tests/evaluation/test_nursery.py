@@ -1,0 +1,94 @@
+"""Runs forked from a process that has loaded everything."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from elugcn.evaluation import nursery as module
+from elugcn.evaluation.jobs import make_jobs
+from elugcn.evaluation.nursery import Nursery, nursery
+
+pytestmark = pytest.mark.skipif(not module.AVAILABLE, reason="forks on Linux only")
+
+
+@pytest.fixture(scope="module")
+def kept() -> Nursery:
+    return nursery(1)
+
+
+def task(**options: object) -> dict[str, object]:
+    [job] = make_jobs(["gcn"], ["karate"], 1, options={"gcn": {"epochs": 2} | options})
+    return {"job": job.plain(), "data_dir": None, "n_threads": 1, "device": "cpu"}
+
+
+def ended(nursery: Nursery, number: int, seconds: float = 60) -> int:
+    until = time.monotonic() + seconds
+    while (code := nursery.code(number)) is None:
+        assert time.monotonic() < until, "the run did not end"
+        time.sleep(0.02)
+    return code
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_runs_write_their_records(kept: Nursery, tmp_path: Path) -> None:
+    numbers = [
+        kept.start(task(), str(tmp_path / f"{i}.out"), str(tmp_path / f"{i}.err"))
+        for i in range(3)
+    ]
+    assert [ended(kept, n) for n in numbers] == [0, 0, 0]
+    records = [json.loads((tmp_path / f"{i}.out").read_text()) for i in range(3)]
+    # The same run three times: forks do not share a random state that moves on.
+    assert len({r["test_accuracy"] for r in records}) == 1
+    assert records[0]["threads"] == 1
+
+
+def test_bad_input_is_told(kept: Nursery, tmp_path: Path) -> None:
+    wrong = task()
+    wrong["job"] = dict(wrong["job"], dataset="nowhere")  # type: ignore[call-overload]
+    number = kept.start(wrong, str(tmp_path / "out"), str(tmp_path / "err"))
+    assert ended(kept, number) == 2
+    assert "nowhere" in (tmp_path / "err").read_text()
+
+
+def test_a_run_is_killed_and_nothing_else(kept: Nursery, tmp_path: Path) -> None:
+    long = kept.start(
+        task(epochs=100_000, patience=100_000), str(tmp_path / "a"), str(tmp_path / "b")
+    )
+    assert kept.code(long) is None
+    kept.kill(long)
+    assert ended(kept, long) == -signal.SIGKILL
+    assert kept.alive
+    assert nursery(1) is kept
+
+
+def test_nothing_is_left_when_the_nursery_goes(tmp_path: Path) -> None:
+    own = Nursery(1)
+    long = own.start(
+        task(epochs=100_000, patience=100_000), str(tmp_path / "a"), str(tmp_path / "b")
+    )
+    children: list[int] = []
+    until = time.monotonic() + 60
+    place = Path(f"/proc/{own.pid}/task/{own.pid}/children")
+    while not children and time.monotonic() < until:
+        children = [int(p) for p in place.read_text().split()]
+        time.sleep(0.02)
+    assert children
+    assert own.code(long) is None
+    os.kill(own.pid, signal.SIGKILL)
+    while any(map(alive, children)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(alive, children))
+    assert ended(own, long) == -signal.SIGKILL
+    assert not own.alive
+    own.close()
