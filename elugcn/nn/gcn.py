@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from elugcn.core.propagation import MixedOrder
 from elugcn.core.random import dropout, keep_mask
 from elugcn.core.sparse import CSR
-from elugcn.nn.layers import Features, RowNorm, drop_matmul
+from elugcn.nn.layers import Features, RowNorm, SharedProduct, drop_matmul
 
 
 class Operator(Protocol):
@@ -98,6 +98,7 @@ class GCN(nn.Module):
         if jump != "none":
             width = hidden_channels * (num_layers if jump == "cat" else 1)
             self.head = nn.Linear(width, out_channels)
+        self._shared = SharedProduct()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -126,6 +127,8 @@ class GCN(nn.Module):
         draws = draws if self.training else 1
         first: Operator = MixedOrder(adj, self.order) if self.order else adj
         zs = [self._first_product(x) for _ in range(draws)]
+        if self.training:
+            self._shared.forget()
         hidden = self._propagate(first, zs)
         if elu_graph is not None:
             hidden.append(self._elu_view(elu_graph, zs[0]))
@@ -153,7 +156,10 @@ class GCN(nn.Module):
         return [self.weights[0], self.biases[0]]
 
     def _first_product(self, x: Features) -> Tensor:
-        z = drop_matmul(x, self.weights[0], self.input_dropout, self.training)
+        if self.training and self.input_dropout:
+            z = drop_matmul(x, self.weights[0], self.input_dropout, True)
+        else:
+            z = self._shared(x, self.weights[0], self.training)
         if self.training and self.drop_node:
             z = z * keep_mask((z.size(0), 1), self.drop_node, z)
         return z

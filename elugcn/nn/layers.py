@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -24,3 +27,52 @@ class RowNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Rows x / ‖x‖₂."""
         return F.normalize(x, dim=1)
+
+
+class SharedProduct:
+    """X W, computed once for an evaluation and the training step that follows it.
+
+    Without dropout on X the product that validates an epoch is the one that the next
+    epoch trains on, and all random draws of an epoch share it: where X is dense, a
+    third to a half of a training step. A product is used in one training step only:
+    weights change after it.
+    """
+
+    def __init__(self) -> None:
+        self._of: tuple[Features, Tensor, int] | None = None
+        self._product = torch.empty(0)
+
+    def __call__(self, x: Features, weight: Tensor, training: bool) -> Tensor:
+        """X W with gradients to W, O(nnz(X)·h) unless it is known."""
+        if not (training and self._known(x, weight)):
+            with torch.no_grad():
+                self._product = x @ weight
+            self._of = (x, weight, weight._version)
+        if not (torch.is_grad_enabled() and weight.requires_grad):
+            return self._product
+        out: Tensor = _Known.apply(weight, x, self._product)  # type: ignore[no-untyped-call]
+        return out
+
+    def forget(self) -> None:
+        """The weights are about to change."""
+        self._of, self._product = None, torch.empty(0)
+
+    def _known(self, x: Features, weight: Tensor) -> bool:
+        if self._of is None:
+            return False
+        # Changes of a tensor's entries raise its version (a fused optimiser's do not).
+        of, by, version = self._of
+        return of is x and by is weight and version == weight._version
+
+
+class _Known(torch.autograd.Function):
+    """W ↦ X W where the value is known; the gradient is Xᵀ g."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, x: Features, product: Tensor) -> Tensor:
+        ctx.x = x
+        return product.view_as(product)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.x.T @ grad, None, None

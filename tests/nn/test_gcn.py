@@ -363,3 +363,35 @@ def test_projection_head() -> None:
     torch.testing.assert_close(p, z / z.square().sum(dim=1, keepdim=True).sqrt())
     torch.testing.assert_close(p.norm(dim=1), torch.ones(N))
     assert F.cosine_similarity(p, z).min() > 0.999
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_shared_product_follows_the_weights(sparse: bool, fused: bool) -> None:
+    """Validation and training use one product, and never one of older weights."""
+    x = features(sparse_x()) if sparse else sparse_x()
+    adj, target = normalized_adjacency(EDGES, N), torch.arange(N) % C
+    torch.manual_seed(0)
+    model = GCN(D, HID, C, dropout=0.0)
+    twin = copy.deepcopy(model)
+    ours = torch.optim.Adam(model.parameters(), lr=0.1, fused=fused)
+    theirs = torch.optim.Adam(twin.parameters(), lr=0.1)
+    a, dense = adj.to_dense(), sparse_x()
+    for _ in range(4):
+        (w1, w2), (b1, b2) = twin.weights, twin.biases
+        expected = a @ (a @ (dense @ w1) + b1).relu() @ w2 + b2
+        theirs.zero_grad()
+        F.cross_entropy(expected, target).backward()
+        theirs.step()
+        got = model.train()(x, adj, draws=2)
+        close(got[0], expected)
+        close(got[1], expected)
+        ours.zero_grad()
+        F.cross_entropy(got[0], target).backward()
+        ours.step()
+        with torch.no_grad():
+            (w1, w2), (b1, b2) = twin.weights, twin.biases
+            after = a @ (a @ (dense @ w1) + b1).relu() @ w2 + b2
+            close(model.eval()(x, adj)[0], after)
+    model.load_state_dict(GCN(D, HID, C, dropout=0.0).state_dict())
+    close(model(x, adj)[0], model.eval()(sparse_x(), adj)[0])
