@@ -86,7 +86,8 @@ class CSR:
         return CSR(
             p.crow_t,
             p.col_t,
-            self.value[p.perm],
+            # Three times as fast as value[perm].
+            self.value.index_select(0, p.perm),
             self.shape[0],
             _pattern=_Pattern(self.crow, self.col, p.inverse, p.perm),
         )

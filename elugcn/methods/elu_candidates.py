@@ -39,40 +39,31 @@ def choose(
 ) -> Candidate:
     """The candidate validation prefers, ties to the order of the listing.
 
-    With ``ensemble`` others join it as long as the mean of their probabilities is
-    right on more validation nodes, or on as many with a lower cross-entropy.
+    With ``ensemble`` it is the mean of the probabilities of all candidates that
+    validation can't tell from the best: those within half a standard error,
+    ½ √(p(1−p)/m) for an accuracy p on m nodes. To pick the best of near equals would
+    be to pick by chance; their mean is better than most of them.
     """
-    nodes = problem.val_mask.nonzero().squeeze(1)
+    m = int(problem.val_mask.sum())
     # Without validation nothing can be compared: the first member is the answer.
-    if not nodes.numel():
+    if not m:
         return candidates[0]
     # max keeps the first of equals.
     best = max(candidates, key=lambda c: c.val_accuracy)
-    if not ensemble:
+    p = best.val_accuracy
+    least = p - 0.5 * math.sqrt(p * (1 - p) / m)
+    others = [c for c in candidates if c is not best and c.val_accuracy >= least]
+    if not ensemble or not others:
         return best
-    target = problem.y[nodes]
-
-    def score(group: Sequence[Candidate]) -> tuple[int, float]:
-        logits = mean_logits([c.logits[nodes] for c in group])
-        right = int((logits.argmax(dim=1) == target).sum())
-        return right, -float(F.cross_entropy(logits, target))
-
-    group, value = [best], score([best])
-    rest = [c for c in candidates if c is not best]
-    while rest:
-        trials = [(score([*group, c]), c) for c in rest]
-        now, joined = max(trials, key=lambda t: t[0])
-        if now <= value:
-            break
-        group, value = [*group, joined], now
-        rest = [c for c in rest if c is not joined]
-    if len(group) == 1:
-        return best
+    group = [best, *others]
+    logits = mean_logits([c.logits for c in group])
+    nodes = problem.val_mask.nonzero().squeeze(1)
+    right = int((logits[nodes].argmax(dim=1) == problem.y[nodes]).sum())
     return replace(
         best,
         name=" + ".join(c.name for c in group),
-        val_accuracy=value[0] / nodes.numel(),
-        logits=mean_logits([c.logits for c in group]),
+        val_accuracy=right / m,
+        logits=logits,
         predictor=BlendPredictor([c.predictor for c in group]),
     )
 

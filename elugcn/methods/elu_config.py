@@ -90,7 +90,7 @@ class ELUGCNConfig(GCNConfig):
     # What is kept
     refit_eta: bool = True
     keep_gcn: bool = True
-    ensemble: bool = True  # the mean of several candidates, if validation says so
+    ensemble: bool = True  # the mean of candidates that validation can't tell apart
     variants: tuple[Mapping[str, Any], ...] = DEFAULT_VARIANTS
 
     def __post_init__(self) -> None:

@@ -8,11 +8,13 @@ nodes are reached and the node's own prediction is never washed out.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
+from elugcn.core.random import keep_mask
 from elugcn.core.sparse import CSR
 from elugcn.nn.layers import Features
 from elugcn.nn.mlp import MLP
@@ -31,13 +33,51 @@ def personalized(adj: CSR, h: Tensor, steps: int, alpha: float, p: float) -> Ten
             left at step k.
     """
     if p:
-        # A masked Â is not symmetric. Its transposed indices are those of Â, which
-        # keeps them, so no mask has to be sorted.
-        adj = replace(adj, symmetric=False, _pattern=adj.pattern)
+        out: Tensor = _Dropped.apply(  # type: ignore[no-untyped-call]
+            h, adj, steps, alpha, p
+        )
+        return out
     z = h
     for _ in range(steps):
-        z = torch.lerp(adj.dropout(p) @ z, h, alpha)
+        z = torch.lerp(adj @ z, h, alpha)
     return z
+
+
+class _Dropped(torch.autograd.Function):
+    """All steps with dropped edges, as one function of H.
+
+        Z⁽ᵏ⁺¹⁾ = B_k Z⁽ᵏ⁾ + α H with B_k = (1 − α) M_k ∘ Â
+
+    The gradient G of Z⁽ᴷ⁾ goes back by the B_kᵀ, whose indices Â keeps: a masked Â is
+    not symmetric, but no mask has to be sorted. It takes about two thirds of the time
+    of a product and its gradient for each step.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, adj: CSR, steps: int, alpha: float, p: float
+    ) -> Tensor:
+        z = h.detach()
+        value, restart = adj.value * (1.0 - alpha), z * alpha
+        kept = []
+        for _ in range(steps):
+            kept.append(keep_mask((adj.nnz,), p, value).mul_(value))
+            z = (adj.with_values(kept[-1]) @ z).add_(restart)
+        ctx.adj, ctx.alpha = adj, alpha
+        ctx.save_for_backward(*kept)
+        return z
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        at = ctx.adj.pattern
+        restart = torch.zeros_like(g)
+        for value in reversed(ctx.saved_tensors):
+            restart += g
+            # index_select: indexing by a tensor takes three times as long on CPU.
+            turned = value.index_select(0, at.perm)
+            g = CSR(at.crow_t, at.col_t, turned, g.size(0)) @ g
+        return restart.mul_(ctx.alpha).add_(g), None, None, None, None
 
 
 class APPNP(nn.Module):

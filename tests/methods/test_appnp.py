@@ -72,10 +72,14 @@ def test_edge_dropout_draws_the_whole_graph_anew_in_each_step() -> None:
     assert z.std() < 0.35
 
 
-def test_gradients_pass_through_dropped_edges() -> None:
+@pytest.mark.parametrize("directed", [False, True])
+def test_gradients_pass_through_dropped_edges(directed: bool) -> None:
     """The same masks, densely: values and gradients agree."""
-    data = draw(n=60).data
-    adj = normalized_adjacency(data.edge_index, 60)
+    edges = draw(n=60).data.edge_index
+    if directed:
+        edges = edges[:, edges[0] < edges[1]]
+    adj = normalized_adjacency(edges, 60)
+    assert adj.symmetric != directed
     h = torch.randn(60, 3, generator=torch.Generator().manual_seed(1))
     one, two = h.clone().requires_grad_(), h.clone().requires_grad_()
     torch.manual_seed(7)
@@ -89,6 +93,46 @@ def test_gradients_pass_through_dropped_edges() -> None:
     (ours,) = torch.autograd.grad(z.square().sum(), one)
     (theirs,) = torch.autograd.grad(expected.square().sum(), two)
     torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize(("steps", "alpha"), [(0, 0.3), (1, 0.0), (5, 0.3), (2, 1.0)])
+def test_with_nothing_dropped_it_is_the_plain_propagation(
+    steps: int, alpha: float
+) -> None:
+    """A probability that rounds to zero takes the road of dropped edges."""
+    data = draw(n=60).data
+    adj = normalized_adjacency(data.edge_index, 60)
+    h = torch.randn(60, 3, generator=torch.Generator().manual_seed(2))
+    one, two = h.clone().requires_grad_(), h.clone().requires_grad_()
+    z, expected = (
+        personalized(adj, one, steps, alpha, 1e-9),
+        personalized(adj, two, steps, alpha, 0.0),
+    )
+    torch.testing.assert_close(z, expected)
+    (ours,) = torch.autograd.grad(z.square().sum(), one)
+    (theirs,) = torch.autograd.grad(expected.square().sum(), two)
+    torch.testing.assert_close(ours, theirs)
+    assert torch.equal(one, h)
+
+
+def test_edge_dropout_keeps_the_mean_and_its_gradient() -> None:
+    data = draw(n=60).data
+    adj = normalized_adjacency(data.edge_index, 60)
+    torch.manual_seed(3)
+    h = torch.rand(60, 2, requires_grad=True)
+    weight = torch.randn(60, 2)
+
+    def both(p: float) -> tuple[torch.Tensor, torch.Tensor]:
+        z = personalized(adj, h, 4, 0.1, p)
+        return z.detach(), torch.autograd.grad((z * weight).sum(), h)[0]
+
+    # Z is linear in independent masks: the mean of either is what no mask gives.
+    drawn = [both(0.4) for _ in range(800)]
+    for i, exact in enumerate(both(0.0)):
+        many = torch.stack([d[i] for d in drawn])
+        error = many.std(dim=0) / len(many) ** 0.5
+        assert bool(((many.mean(dim=0) - exact).abs() < 5 * error + 1e-5).all())
+        assert float(error.max()) > 0
 
 
 def test_edges_are_dropped_in_training_only() -> None:

@@ -53,7 +53,7 @@ def test_the_best_alone_and_ties_to_the_first() -> None:
     assert choose([a, c, b], p, ensemble=False) is c
 
 
-def test_models_that_err_apart_join() -> None:
+def test_near_equals_are_averaged() -> None:
     p = problem()
     a = candidate("a", [0.9, 0.9, 0.9, 0.3], p)
     b = candidate("b", [0.2, 0.9, 0.9, 0.9], p)
@@ -64,13 +64,19 @@ def test_models_that_err_apart_join() -> None:
     got = both.logits.exp()[torch.arange(4), TARGET]
     torch.testing.assert_close(got, expected)
     assert isinstance(both.predictor, BlendPredictor)
+    assert choose([b, a], p, ensemble=True).name == "b + a"
+    assert choose([b, a], p, ensemble=False) is b
 
 
-def test_a_model_that_only_disturbs_stays_out() -> None:
+def test_half_a_standard_error_is_the_border() -> None:
+    """With 3 of 4 right it is ½ √(3/16 / 4) = 0.108; with all right it is none."""
     p = problem()
-    a = candidate("a", [0.9, 0.9, 0.9, 0.9], p)
-    b = candidate("b", [0.6, 0.1, 0.1, 0.6], p)
-    assert choose([b, a], p, ensemble=True) is a
+    best = candidate("best", [0.9, 0.9, 0.9, 0.4], p)
+    near, far = (candidate(name, [0.9] * 4, p) for name in ("near", "far"))
+    near.val_accuracy, far.val_accuracy = 0.75 - 0.10, 0.75 - 0.12
+    assert choose([far, near, best], p, ensemble=True).name == "best + near"
+    perfect = candidate("perfect", [0.9] * 4, p)
+    assert choose([best, perfect], p, ensemble=True) is perfect
 
 
 def test_without_validation_the_first_is_the_answer() -> None:

@@ -36,13 +36,14 @@ def test_no_harm(seed: int, checked: Draw) -> None:
     assert len(candidates) > 1
     best = max(candidates.values())
     chosen = fitted.prediction.facts["chosen"].split(" + ")
-    # The best leads; others join it only where the blend is at least as good.
+    # The best leads; others join it only where validation can't tell them apart.
     assert candidates[chosen[0]] == best
-    returned = fitted.accuracy(graph.data.val_mask)
-    assert returned is not None
+    m = int(graph.data.val_mask.sum())
+    border = best - 0.5 * (best * (1 - best) / m) ** 0.5
+    assert {c for c, v in candidates.items() if v >= border} == set(chosen)
     # And what is returned is what was judged, not only said to be.
-    assert returned >= best - 1e-9
-    assert len(chosen) > 1 or returned == pytest.approx(best)
+    if len(chosen) == 1:
+        assert fitted.accuracy(graph.data.val_mask) == pytest.approx(best)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -173,7 +174,7 @@ def test_memory_is_checked_before_anything_is_trained(
 
 def test_unknown_methods_are_named() -> None:
     with pytest.raises(
-        InputError, match="unknown method 'svm'; there are elu-gcn, gcn"
+        InputError, match="unknown method 'svm'; there are elu-gcn, elu-gcn-paper"
     ):
         get_method("svm")
     assert get_method("elu-graph").name == "elu-graph"
@@ -194,3 +195,13 @@ def test_real_graphs_in_thirty_epochs(name: str, least: float, data_dir: Path) -
         max(candidates.values())
     )
     assert np.isfinite(fitted.prediction.logits.numpy()).all()
+
+
+def test_the_published_method_is_one_model(checked: Draw) -> None:
+    fitted = fit(checked(0), "elu-gcn-paper", 0, epochs=10)
+    facts = fitted.prediction.facts
+    assert list(facts["candidates"]) == ["two-view"]
+    assert facts["eta"] == vars(fitted.config)["eta"] == 0.1
+    assert fitted.prediction.graph is not None
+    # H comes from an MLP, which takes time of its own.
+    assert fitted.prediction.seconds["pretrain"] > 0
