@@ -1,0 +1,74 @@
+"""Put the main table of ``results/`` into the README: nobody types a number.
+
+    python benchmarks/readme_table.py
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+START, END = "<!-- results -->", "<!-- end of results -->"
+FILES = ("table1.csv", "social.csv")
+LEFT_OUT = ("northeastern19",)  # the paper has no number for it
+
+
+def read(folder: Path) -> list[dict[str, str]]:
+    """The rows of both tables, as far as there are any."""
+    rows: list[dict[str, str]] = []
+    for name in FILES:
+        path = folder / name
+        if path.is_file():
+            rows += csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+    return [row for row in rows if row["dataset"] not in LEFT_OUT]
+
+
+def table(rows: list[dict[str, str]]) -> str:
+    """Methods as columns, since a README is narrow; best of ours in bold."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
+    cells = {(row["method"], row["dataset"]): row for row in rows}
+    lines = [
+        "| | " + " | ".join([*methods, "paper's ELU-GCN"]) + " |",
+        "|---" * (len(methods) + 2) + "|",
+    ]
+    for dataset in datasets:
+        means = {m: float(cells[m, dataset]["mean"]) for m in methods if (m, dataset) in cells}
+        texts = []
+        for method in methods:
+            row = cells.get((method, dataset))
+            text = "" if row is None else f"{means[method]:.1f} ± {float(row['std'] or 0):.1f}"
+            best = row is not None and means[method] == max(means.values())
+            texts.append(f"**{text}**" if best else text)
+        ours = cells.get(("elu-gcn", dataset), {})
+        paper = ours.get("paper_mean") or "–"
+        lines.append(f"| {dataset} | " + " | ".join([*texts, paper]) + " |")
+    runs = sorted({int(row["runs"]) for row in rows})
+    span = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
+    return "\n".join(
+        [
+            f"Test accuracy in percent, mean ± std over {span} seeds or splits:",
+            "",
+            *lines,
+        ]
+    )
+
+
+def filled(readme: str, rows: list[dict[str, str]]) -> str:
+    """The README with the table between its marks."""
+    before, start, rest = readme.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise SystemExit(f"README.md has no {START} … {END}")
+    return f"{before}{START}\n{table(rows)}\n{END}{after}"
+
+
+def main() -> None:
+    path = ROOT / "README.md"
+    text = filled(path.read_text(encoding="utf-8"), read(ROOT / "results"))
+    path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
