@@ -118,14 +118,16 @@ def make_space(
     plain = as_plain(make_config(method, base))
     fixed: Options = {}
     searched: list[Dimension] = []
+    named: dict[str, dict[str, Any]] = {}
     for key in sorted(values, key=depth):
         dimension = make_dimension(method, key, values[key])
+        if isinstance(dimension, Choices):
+            named[key] = dimension.values
         if isinstance(dimension, Choices) and len(dimension.values) == 1:
             (fixed[key],) = dimension.values.values()
         else:
             searched.append(dimension)
     space = Space(method, dataset, plain, fixed, tuple(searched), ())
-    named = {d.key: d.values for d in searched if isinstance(d, Choices)}
     first = tuple(_start(method, start, named) for start in starts)
     _check(space, first)
     return Space(method, dataset, plain, fixed, tuple(searched), first)
