@@ -64,10 +64,10 @@ def fit_elu_gcn(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
     members = config.members()
     _check_memory(problem, members)
     reach = _reach(problem, config, run, any(m.needs_mlp for _, m in members))
-    candidates = []
+    candidates: list[Candidate] = []
     for i, (name, member) in enumerate(members):
         run.reseed(2 + i)
-        candidates.append(_fit_member(problem, name, member, run, reach))
+        candidates += _fit_member(problem, name, member, run, reach)
     if config.keep_gcn:
         candidates.append(
             Candidate("gcn", reach.base.val_accuracy, 0.0, reach.base, reach.gcn.logits,
@@ -141,11 +141,15 @@ def _sources(
 
 def _fit_member(
     problem: Problem, name: str, config: ELUGCNConfig, run: Run, reach: Reach
-) -> Candidate:
-    """Stages 1 and 2 for one setting; ``rounds`` repeats them on their own output."""
+) -> list[Candidate]:
+    """Stages 1 and 2 for one setting; ``rounds`` repeats them on their own output.
+
+    The model of every round is a candidate.
+    """
     source, predicted = _sources(problem, config, reach)
-    best: Candidate | None = None
-    for _ in range(config.rounds):
+    candidates = []
+    for i in range(config.rounds):
+        title = name if config.rounds == 1 else f"{name}, round {i + 1}"
         utilization = definition_one(reach.lpa, predicted.logits)
         with run.clock("graph"):
             graph, operator = _learn_graph(
@@ -153,14 +157,12 @@ def _fit_member(
             )
         with run.clock("train"):
             candidate = _train_views(
-                problem, name, config, run, utilization, graph, operator, predicted,
+                problem, title, config, run, utilization, graph, operator, predicted,
                 source,
             )  # fmt: skip
-        if best is None or candidate.val_accuracy > best.val_accuracy:
-            best = candidate
+        candidates.append(candidate)
         predicted = source = Source(candidate.logits, candidate.predictor)
-    assert best is not None
-    return best
+    return candidates
 
 
 def _learn_graph(

@@ -24,6 +24,7 @@ def problem(train_mask: Tensor, c: int) -> Problem:
     return Problem(
         x=x,
         adj=normalized_adjacency(none, n),
+        spread=normalized_adjacency(none, n),
         y=torch.zeros(n, dtype=torch.long),
         train_mask=train_mask,
         val_mask=torch.zeros(n, dtype=torch.bool),

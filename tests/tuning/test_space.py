@@ -162,6 +162,12 @@ def test_starts_name_choices() -> None:
     assert space.shown(space.starts[1])["variants.two views.eta"] == "0.3"
 
 
+def test_a_start_may_name_the_only_choice() -> None:
+    values = {"variants": {"options": {"views": [VIEWS]}}, "eta": [0.1, 0.3]}
+    space = make_space("elu-gcn", "karate", {}, values, [{"variants": "views"}])
+    assert space.configuration(space.starts[0])["variants"] == [VIEWS]
+
+
 def test_fixed_inside_a_variant() -> None:
     space = elu(**{"variants.0.tau": 0.7})
     made = space.configuration({"variants": [VIEWS]})["variants"]
