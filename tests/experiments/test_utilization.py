@@ -58,8 +58,13 @@ def test_the_plan_is_shared_and_what_the_paper_has() -> None:
     assert [p.job.dataset for p in quick] == ["cora"] * 2 + ["citeseer"] * 2
     full = {p.job.dataset: p.job.config for p in plan}
     for p in quick:
-        changed = {k for k, v in p.job.config.items() if v != full[p.job.dataset][k]}
-        assert changed == {"epochs"}
+        tuned = full[p.job.dataset]
+        changed = {k for k, v in p.job.config.items() if v != tuned[k]}
+        assert {"epochs"} <= changed <= {"epochs", "variants"}
+        for small, large in zip(
+            p.job.config["variants"], tuned["variants"], strict=True
+        ):
+            assert {k for k in large if small[k] != large[k]} <= {"epochs"}
     others = Scope(quick=False, seeds=2, datasets=("karate",), methods=("gcn",))
     assert utilization.plan(others) == []
 
