@@ -19,6 +19,9 @@ from elugcn.methods.elu_predictor import ELUGCNPredictor
 from elugcn.methods.neural import NetworkPredictor
 from elugcn.training.loop import Trained
 
+# Less weight than this is not worth a second model.
+NOTHING = 0.01
+
 
 @dataclass
 class Candidate:
@@ -39,10 +42,11 @@ def choose(
 ) -> Candidate:
     """The candidate validation prefers, ties to the order of the listing.
 
-    With ``ensemble`` it is the mean of the probabilities of all candidates that
-    validation can't tell from the best: those within half a standard error,
-    ½ √(p(1−p)/m) for an accuracy p on m nodes. To pick the best of near equals would
-    be to pick by chance; their mean is better than most of them.
+    With ``ensemble`` it is a mean of the probabilities of all candidates, weighted by
+    exp(−(Δ/s)²): Δ is how far the accuracy is below the best one's, p, and
+    s = √(p(1−p)/m) the standard error of p on m validation nodes. To pick the best of
+    near equals would be to pick by chance; their mean is better than most of them. A
+    candidate that is clearly worse weighs nothing.
     """
     m = int(problem.val_mask.sum())
     # Without validation nothing can be compared: the first member is the answer.
@@ -50,13 +54,13 @@ def choose(
         return candidates[0]
     # max keeps the first of equals.
     best = max(candidates, key=lambda c: c.val_accuracy)
-    p = best.val_accuracy
-    least = p - 0.5 * math.sqrt(p * (1 - p) / m)
-    others = [c for c in candidates if c is not best and c.val_accuracy >= least]
+    weights = {id(c): _weight(best.val_accuracy, c.val_accuracy, m) for c in candidates}
+    others = [c for c in candidates if c is not best and weights[id(c)] >= NOTHING]
     if not ensemble or not others:
         return best
-    group = [best, *others]
-    logits = mean_logits([c.logits for c in group])
+    group = [best, *sorted(others, key=lambda c: -weights[id(c)])]
+    shares = [weights[id(c)] for c in group]
+    logits = mean_logits([c.logits for c in group], shares)
     nodes = problem.val_mask.nonzero().squeeze(1)
     right = int((logits[nodes].argmax(dim=1) == problem.y[nodes]).sum())
     return replace(
@@ -64,14 +68,28 @@ def choose(
         name=" + ".join(c.name for c in group),
         val_accuracy=right / m,
         logits=logits,
-        predictor=BlendPredictor([c.predictor for c in group]),
+        predictor=BlendPredictor([c.predictor for c in group], shares),
     )
 
 
-def mean_logits(logits: Sequence[Tensor]) -> Tensor:
-    """Log of the mean of the softmax of each, n×c."""
-    stacked = torch.stack([F.log_softmax(z, dim=1) for z in logits])
-    return torch.logsumexp(stacked, dim=0) - math.log(len(logits))
+def _weight(best: float, accuracy: float, m: int) -> float:
+    """Weight of a candidate beside the best, both accuracies being of m nodes."""
+    if accuracy == best:
+        return 1.0
+    variance = best * (1 - best) / m
+    return math.exp(-((best - accuracy) ** 2) / variance) if variance > 0 else 0.0
+
+
+def mean_logits(logits: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    """Log of the weighted mean of the softmax of each, n×c."""
+    total = sum(weights)
+    stacked = torch.stack(
+        [
+            F.log_softmax(z, dim=1) + math.log(w / total)
+            for z, w in zip(logits, weights, strict=True)
+        ]
+    )
+    return torch.logsumexp(stacked, dim=0)
 
 
 class BlendPredictor(Predictor):
@@ -82,12 +100,13 @@ class BlendPredictor(Predictor):
         "network": NetworkPredictor,
     }
 
-    def __init__(self, members: list[Predictor]) -> None:
+    def __init__(self, members: list[Predictor], weights: list[float]) -> None:
         self.members = members
+        self.weights = weights
 
     def logits(self, data: Data) -> Tensor:
         """Scores n×c for a graph with the same features; no refit."""
-        return mean_logits([m.logits(data) for m in self.members])
+        return mean_logits([m.logits(data) for m in self.members], self.weights)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The state of every member, under numbered names."""
@@ -98,7 +117,7 @@ class BlendPredictor(Predictor):
             tensors |= {f"{i}.{k}": v for k, v in own.items()}
             kind = "elu" if isinstance(member, ELUGCNPredictor) else "network"
             members.append({"kind": kind, "state": facts})
-        return tensors, {"members": members}
+        return tensors, {"members": members, "weights": self.weights}
 
     @classmethod
     def restore(
@@ -114,4 +133,4 @@ class BlendPredictor(Predictor):
                 if k.startswith(prefix)
             }
             members.append(cls.kinds[member["kind"]].restore(own, member["state"]))
-        return cls(members)
+        return cls(members, [float(w) for w in facts["weights"]])

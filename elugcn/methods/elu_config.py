@@ -90,7 +90,7 @@ class ELUGCNConfig(GCNConfig):
     # What is kept
     refit_eta: bool = True
     keep_gcn: bool = True
-    ensemble: bool = True  # the mean of candidates that validation can't tell apart
+    ensemble: bool = True  # a mean of candidates, by their validation accuracy
     variants: tuple[Mapping[str, Any], ...] = DEFAULT_VARIANTS
 
     def __post_init__(self) -> None:

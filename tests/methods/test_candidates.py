@@ -53,7 +53,7 @@ def test_the_best_alone_and_ties_to_the_first() -> None:
     assert choose([a, c, b], p, ensemble=False) is c
 
 
-def test_near_equals_are_averaged() -> None:
+def test_equals_are_averaged() -> None:
     p = problem()
     a = candidate("a", [0.9, 0.9, 0.9, 0.3], p)
     b = candidate("b", [0.2, 0.9, 0.9, 0.9], p)
@@ -64,17 +64,24 @@ def test_near_equals_are_averaged() -> None:
     got = both.logits.exp()[torch.arange(4), TARGET]
     torch.testing.assert_close(got, expected)
     assert isinstance(both.predictor, BlendPredictor)
+    assert both.predictor.weights == [1.0, 1.0]
     assert choose([b, a], p, ensemble=True).name == "b + a"
     assert choose([b, a], p, ensemble=False) is b
 
 
-def test_half_a_standard_error_is_the_border() -> None:
-    """With 3 of 4 right it is ½ √(3/16 / 4) = 0.108; with all right it is none."""
+def test_weights_fall_with_the_distance_in_standard_errors() -> None:
+    """With 3 of 4 right a standard error is √(3/16 / 4) = 0.2165."""
     p = problem()
     best = candidate("best", [0.9, 0.9, 0.9, 0.4], p)
-    near, far = (candidate(name, [0.9] * 4, p) for name in ("near", "far"))
-    near.val_accuracy, far.val_accuracy = 0.75 - 0.10, 0.75 - 0.12
-    assert choose([far, near, best], p, ensemble=True).name == "best + near"
+    near, far = (candidate(name, [0.6] * 4, p) for name in ("near", "far"))
+    near.val_accuracy, far.val_accuracy = 0.75 - 0.2165, 0.75 - 3 * 0.2165
+    blend = choose([far, near, best], p, ensemble=True)
+    assert blend.name == "best + near"
+    assert isinstance(blend.predictor, BlendPredictor)
+    assert blend.predictor.weights == pytest.approx([1.0, 0.3679], abs=1e-3)
+    expected = (0.9 + 0.3679 * 0.6) / 1.3679
+    assert float(blend.logits[0, 0].exp()) == pytest.approx(expected, abs=1e-3)
+    # All right: nothing that is not can be as good.
     perfect = candidate("perfect", [0.9] * 4, p)
     assert choose([best, perfect], p, ensemble=True) is perfect
 
@@ -87,8 +94,9 @@ def test_without_validation_the_first_is_the_answer() -> None:
 
 def test_the_mean_is_of_probabilities() -> None:
     z = [torch.randn(5, 3), torch.randn(5, 3), torch.randn(5, 3)]
-    mean = torch.stack([F.softmax(one, dim=1) for one in z]).mean(dim=0)
-    torch.testing.assert_close(mean_logits(z).exp(), mean)
+    p = [F.softmax(one, dim=1) for one in z]
+    mean = (p[0] + 2 * p[1] + 5 * p[2]) / 8
+    torch.testing.assert_close(mean_logits(z, [1, 2, 5]).exp(), mean)
 
 
 def test_a_blend_is_saved_and_predicts_alike(tmp_path: Any) -> None:
@@ -100,11 +108,13 @@ def test_a_blend_is_saved_and_predicts_alike(tmp_path: Any) -> None:
     assert one is not None
     assert plain.prediction.predictor is not None
     parts = one.members if isinstance(one, BlendPredictor) else [one]
-    blend = BlendPredictor([*parts, plain.prediction.predictor])
+    weights = [1.0, 0.5, 0.25, 2.0][: len(parts) + 1]
+    blend = BlendPredictor([*parts, plain.prediction.predictor], weights)
     fitted.prediction.predictor = blend
     save_fitted(fitted, tmp_path)
     loaded = load_fitted(tmp_path).prediction.predictor
     assert isinstance(loaded, BlendPredictor)
-    expected: Tensor = mean_logits([m.logits(graph.data) for m in blend.members])
+    each = [m.logits(graph.data) for m in blend.members]
+    expected: Tensor = mean_logits(each, weights)
     torch.testing.assert_close(loaded.logits(graph.data), expected)
     assert pytest.approx(1.0, abs=1e-5) == float(expected.exp().sum(dim=1).mean())
