@@ -55,8 +55,7 @@ _GROUPS = {
         "## Beyond the paper",
         "ELU nodes as training targets, rounds, random propagation with consistency; "
         "the direction of edges, where the tuned values use it; and the default "
-        "`elu-gcn`, which chooses among members on validation and averages near "
-        "equals.",
+        "`elu-gcn`, a mean of its members weighted by their validation accuracy.",
     ),
 }
 _RANDOM: dict[str, Any] = {

@@ -6,8 +6,8 @@ Stage 2  one GCN, two views (Â and S*), cross-entropy + λ (contrast + entropy)
 
 The method as published is one point in a family, and no point wins everywhere: a
 configuration may list ``variants``, which are trained in turn and judged on
-validation. The GCN of stage 0 stays a candidate and η is chosen again once the weights
-are trained, so nobody gets a model that validation says is worse than a plain GCN.
+validation. The GCN of stage 0 stays a candidate, η is chosen again once the weights are
+trained, and the answer is a mean of the candidates that validation finds good.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Reach:
 
 
 def fit_elu_gcn(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
-    """Train every member of the configuration and return the one validation prefers."""
+    """Train every member of the configuration; validation weighs them."""
     members = config.members()
     _check_memory(problem, members)
     reach = _reach(problem, config, run, any(m.needs_mlp for _, m in members))

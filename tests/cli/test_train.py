@@ -299,7 +299,7 @@ def test_the_split_that_is_made(elugcn: Command, folder: Path, tables: Tables) -
 def test_tuned_values_are_for_the_published_labels(
     elugcn: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def tuned(dataset: str, method: str) -> dict[str, int]:
+    def tuned(dataset: str, method: str, folder: object = None) -> dict[str, int]:
         return {"epochs": 3} if dataset == "sbm" else {}
 
     monkeypatch.setattr("elugcn.config.preset", tuned)
