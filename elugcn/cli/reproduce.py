@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from elugcn.experiments.runner import Report
 
 NAME = "reproduce"
-_STORE = Path("results/store")
 _OUT, _QUICK_OUT = Path("results"), Path("results/quick")
 
 
@@ -48,9 +47,12 @@ def run(
         bool, typer.Option("--no-run", help="Show what the store has; run nothing.")
     ] = False,
     store: Annotated[
-        Path,
-        typer.Option(help="Directory of results; what it has is not run again."),
-    ] = _STORE,
+        Path | None,
+        typer.Option(
+            help="Directory of runs, which are not run again; else store in "
+            f"{_OUT} or {_QUICK_OUT}."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help=f"Directory of the pages; else {_OUT} or {_QUICK_OUT}."),
@@ -83,8 +85,9 @@ def run(
     _check(seeds, *named)
     folder = out or (_QUICK_OUT if quick else _OUT)
     _check_folder(folder)
+    place = store or (_QUICK_OUT if quick else _OUT) / "store"
     circumstances = Circumstances(
-        Store(store),
+        Store(place),
         run=not no_run,
         workers=jobs,
         data_dir=data_dir,
@@ -110,7 +113,7 @@ def run(
             write_overview(folder, get_experiments(ALL), quick)
     if not reports:
         raise InputError(skipped[0])
-    _say(reports, skipped, folder, store, json_, quiet)
+    _say(reports, skipped, folder, place, json_, quiet)
     return 1 if any(report.failed for report in reports) else 0
 
 
@@ -146,7 +149,7 @@ def _say(
 
 
 def _command(
-    experiment: Experiment, scope: Scope, store: Path, out: Path | None
+    experiment: Experiment, scope: Scope, store: Path | None, out: Path | None
 ) -> str:
     """What makes the page again, anywhere: no path of this machine is in it."""
     words = ["elugcn", NAME, experiment.name]
@@ -157,8 +160,8 @@ def _command(
     for option, names in (("--datasets", scope.datasets), ("--methods", scope.methods)):
         if names:
             words += [option, ",".join(names)]
-    for option, path, usual in (("--store", store, _STORE), ("--out", out, None)):
-        if path is not None and path != usual and not path.is_absolute():
+    for option, path in (("--store", store), ("--out", out)):
+        if path is not None and not path.is_absolute():
             words += [option, path.as_posix()]
     return shlex.join(words)
 
