@@ -134,6 +134,9 @@ class ELUGCNConfig(GCNConfig):
         for variant in self.variants:
             options = dict(variant)
             name = str(options.pop("name", f"variant {len(members) + 1}"))
+            if self.direction == "apart" and options.get("order", self.order):
+                # A propagation of several steps needs a square matrix.
+                options["direction"] = "both"
             members.append((name, replace(plain, **options)))
         return members
 

@@ -12,7 +12,7 @@ trained, and the answer is a mean of the candidates that validation finds good.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -147,6 +147,9 @@ def _fit_member(
     The model of every round is a candidate.
     """
     source, predicted = _sources(problem, config, reach)
+    if config.order:
+        # The same matrix, unless in- and out-neighbours are kept apart.
+        problem = replace(problem, adj=problem.spread)
     candidates = []
     for i in range(config.rounds):
         title = name if config.rounds == 1 else f"{name}, round {i + 1}"

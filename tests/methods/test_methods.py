@@ -17,6 +17,7 @@ from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted, fit_graph
+from elugcn.methods.elu_config import ELUGCNConfig
 from elugcn.methods.neural import GCNConfig
 from elugcn.methods.registry import METHODS, get_method
 
@@ -206,3 +207,20 @@ def test_the_published_method_is_one_model(checked: Draw) -> None:
     assert fitted.prediction.graph is not None
     # H comes from an MLP, which takes time of its own.
     assert fitted.prediction.seconds["pretrain"] > 0
+
+
+def test_members_that_mix_orders_forget_directions_kept_apart(checked: Draw) -> None:
+    graph = checked(0)
+    fitted = fit(graph, "elu-gcn", 0, epochs=4, direction="apart")
+    config = fitted.config
+    assert isinstance(config, ELUGCNConfig)
+    directions = {name: member.direction for name, member in config.members()}
+    assert directions == {"random propagation": "both", "two views": "apart"}
+    assert set(fitted.prediction.facts["candidates"]) >= {"two views", "gcn"}
+    alone = {"variants": [{"name": "mixed", "order": 2, "eta": 0.0, "lambda_con": 0.0}]}
+    fitted = fit(graph, "elu-gcn", 0, epochs=4, direction="apart", **alone)
+    predictor = fitted.prediction.predictor
+    assert predictor is not None
+    torch.testing.assert_close(
+        predictor.logits(graph.data).softmax(dim=1), fitted.prediction.proba
+    )
