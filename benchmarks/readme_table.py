@@ -1,6 +1,6 @@
 """Put the main table of ``results/`` into the README: nobody types a number.
 
-    python benchmarks/readme_table.py
+Run it after `elugcn reproduce`: `python benchmarks/readme_table.py`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,16 @@ def table(rows: list[dict[str, str]]) -> str:
         "|---" * (len(methods) + 2) + "|",
     ]
     for dataset in datasets:
-        means = {m: float(cells[m, dataset]["mean"]) for m in methods if (m, dataset) in cells}
+        here = {m: cells[m, dataset] for m in methods if (m, dataset) in cells}
+        means = {m: float(row["mean"]) for m, row in here.items()}
         texts = []
         for method in methods:
-            row = cells.get((method, dataset))
-            text = "" if row is None else f"{means[method]:.1f} ± {float(row['std'] or 0):.1f}"
-            best = row is not None and means[method] == max(means.values())
+            if method not in here:
+                texts.append("")
+                continue
+            spread = float(here[method]["std"] or 0)
+            text = f"{means[method]:.1f} ± {spread:.1f}"
+            best = means[method] == max(means.values())
             texts.append(f"**{text}**" if best else text)
         ours = cells.get(("elu-gcn", dataset), {})
         paper = ours.get("paper_mean") or "–"
