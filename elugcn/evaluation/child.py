@@ -97,7 +97,7 @@ class Forked(Child):
 
     def kill(self) -> None:
         """End the process at once; what it was doing is given up."""
-        self._nursery.kill(self._number)
+        self._nursery.kill()
         self.close()
 
 

@@ -4,8 +4,8 @@ A run of a second should not pay three for loading PyTorch. Each run still has a
 of its own: its memory is its own, and what kills it kills nothing else.
 
 Requests come as lines of JSON on stdin: ``{"id", "task", "out", "err"}`` starts a run
-whose output goes to two files, ``{"kill": id}`` ends one. Answers go out on stdout, a
-line ``id code`` for each run that ended. When stdin closes everything ends.
+whose output goes to two files. Answers go out on stdout, a line ``id code`` for each
+run that ended. When stdin closes everything ends.
 """
 
 from __future__ import annotations
@@ -77,20 +77,11 @@ class Nursery:
             self._codes[int(which)] = int(code)
         return self._codes.get(number, _GONE if ended else None)
 
-    def kill(self, number: int) -> None:
-        """End a run at once."""
-        self._send({"kill": number})
-        while self.code(number) is None:
-            time.sleep(0.01)
-
-    def close(self) -> None:
-        """End the nursery and whatever it still runs."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+    def kill(self) -> None:
+        """End the nursery and all its runs at once, even while it is still loading."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        self._process.stdout.close()
 
     def _send(self, request: dict[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -139,11 +130,6 @@ def main() -> None:
 
 
 def _obey(request: dict[str, Any], children: dict[int, int]) -> None:
-    if "kill" in request:
-        for pid, number in children.items():
-            if number == request["kill"]:
-                os.kill(pid, signal.SIGKILL)
-        return
     pid = os.fork()
     if pid:
         children[pid] = request["id"]

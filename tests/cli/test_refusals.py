@@ -112,7 +112,7 @@ def test_labels_on_test_nodes_only(tables: Tables, refused: Command) -> None:
         (["--nodes", "two\nlines.csv", "--edges", "nodes-edges.csv"], "two lines.csv"),
         (["--dataset", "digits", "--nodes", "nodes.csv"], "not both"),
         (["--dataset", "coar"], "unknown dataset 'coar'.*did you mean 'cora'"),
-        (["--method", "gnc"], "unknown method 'gnc'; there are elu-gcn, gcn"),
+        (["--method", "gnc"], "unknown method 'gnc'; there are elu-gcn, elu-gcn-paper"),
         (["--method", "elu-graph"], "elu-graph is no classifier"),
         (["--set", "nope=1"], "unknown option 'nope' of method elu-gcn"),
         (["--set", "epoch=1"], "unknown option 'epoch'.*did you mean 'epochs'"),
@@ -225,6 +225,7 @@ def test_damaged_data_files(
 ) -> None:
     cache = folder.parent / f"{folder.name}-cache"
     monkeypatch.setenv("ELUGCN_CACHE", str(cache))
+    monkeypatch.delenv("ELUGCN_DATA", raising=False)
     for relative in dataset_info("cora").files:
         shutil.copyfile(data_dir / relative, folder / Path(relative).name)
     path = folder / "ind.cora.graph"

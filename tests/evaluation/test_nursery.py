@@ -61,15 +61,23 @@ def test_bad_input_is_told(kept: Nursery, tmp_path: Path) -> None:
     assert "nowhere" in (tmp_path / "err").read_text()
 
 
-def test_a_run_is_killed_and_nothing_else(kept: Nursery, tmp_path: Path) -> None:
-    long = kept.start(
-        task(epochs=100_000, patience=100_000), str(tmp_path / "a"), str(tmp_path / "b")
-    )
-    assert kept.code(long) is None
-    kept.kill(long)
-    assert ended(kept, long) == -signal.SIGKILL
-    assert kept.alive
-    assert nursery(1) is kept
+def test_it_is_killed_even_while_it_loads(tmp_path: Path) -> None:
+    own = Nursery(1)
+    number = own.start(task(), str(tmp_path / "a"), str(tmp_path / "b"))
+    start = time.monotonic()
+    own.kill()
+    assert time.monotonic() - start < 2
+    assert own.code(number) == -signal.SIGKILL
+    assert not own.alive
+    own.kill()  # again is no error
+
+
+def test_a_dead_nursery_is_replaced() -> None:
+    first = nursery(1)
+    first.kill()
+    second = nursery(1)
+    assert second is not first
+    assert second is nursery(1)
 
 
 def test_nothing_is_left_when_the_nursery_goes(tmp_path: Path) -> None:
@@ -91,4 +99,3 @@ def test_nothing_is_left_when_the_nursery_goes(tmp_path: Path) -> None:
     assert not any(map(alive, children))
     assert ended(own, long) == -signal.SIGKILL
     assert not own.alive
-    own.close()
