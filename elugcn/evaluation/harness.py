@@ -13,7 +13,7 @@ from elugcn.evaluation.child import COMMAND, Child, Forked, Spawned
 from elugcn.evaluation.claims import Claim
 from elugcn.evaluation.jobs import Job
 from elugcn.evaluation.monitor import SILENT, Monitor
-from elugcn.evaluation.nursery import AVAILABLE, nursery
+from elugcn.evaluation.nursery import AVAILABLE, discard, nursery
 from elugcn.evaluation.store import Record, Store
 from elugcn.fitting import choose_device
 
@@ -84,6 +84,9 @@ def run_jobs(
                 report(crew.finished, crew.running)
                 time.sleep(_POLL)
             report(crew.finished, crew.running)
+        except BaseException:
+            discard(n_threads)
+            raise
         finally:
             crew.stop()
     return outcomes

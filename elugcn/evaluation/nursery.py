@@ -106,6 +106,13 @@ def nursery(threads: int) -> Nursery:
     return kept
 
 
+def discard(threads: int) -> None:
+    """End the kept nursery at once: whoever wanted it was interrupted."""
+    kept = _KEPT.pop(threads, None)
+    if kept is not None:
+        kept.kill()
+
+
 def main() -> None:
     """The nursery itself."""
     # Everything a run needs, and nothing that starts a thread.

@@ -10,7 +10,7 @@ import pytest
 
 from elugcn.evaluation import nursery as module
 from elugcn.evaluation.jobs import make_jobs
-from elugcn.evaluation.nursery import Nursery, nursery
+from elugcn.evaluation.nursery import Nursery, discard, nursery
 
 pytestmark = pytest.mark.skipif(not module.AVAILABLE, reason="forks on Linux only")
 
@@ -78,6 +78,9 @@ def test_a_dead_nursery_is_replaced() -> None:
     second = nursery(1)
     assert second is not first
     assert second is nursery(1)
+    discard(1)
+    assert not second.alive
+    discard(1)  # nothing to end is no error
 
 
 def test_nothing_is_left_when_the_nursery_goes(tmp_path: Path) -> None:
