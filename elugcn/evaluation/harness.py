@@ -77,6 +77,9 @@ def run_jobs(
         store.check_writable()
         check_data_of(pending, place)
     settings = {"data_dir": place, "n_threads": n_threads, "device": device}
+    if pending and _forks(command):
+        # Before any claim: an interrupt then always knows what to end.
+        nursery(n_threads)
     crew = _Crew(pending, store, outcomes, workers, settings, command)
     with monitor.watching(pending, outcomes.done.values()) as report:
         try:
@@ -125,6 +128,10 @@ def check_data_of(jobs: Iterable[Job], data_dir: str | None) -> None:
         )
 
 
+def _forks(command: Sequence[str]) -> bool:
+    return tuple(command) == COMMAND and AVAILABLE
+
+
 class _Crew:
     """The children at work, the claims they need, and what is left to do."""
 
@@ -171,7 +178,7 @@ class _Crew:
             claim.release()
 
     def _child(self, job: Job) -> Child:
-        if tuple(self._command) != COMMAND or not AVAILABLE:
+        if not _forks(self._command):
             return Spawned(job, self._settings, self._command)
         threads = int(self._settings.get("n_threads") or 1)
         return Forked(job, self._settings, nursery(threads))
