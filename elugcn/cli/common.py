@@ -199,6 +199,11 @@ def fit_loaded(
     return fitted
 
 
+def names_in(text: str) -> list[str]:
+    """The names of a comma-separated list."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def console() -> Console:
     """Where people read: stdout, plain when it is not a terminal."""
     return Console(highlight=False, soft_wrap=not sys.stdout.isatty())

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from elugcn.atomic import whole_path
-from elugcn.cli.common import console, print_json
+from elugcn.cli.common import console, names_in, print_json
 from elugcn.config import parse_assignments
 from elugcn.data.datasets import dataset_info
 from elugcn.errors import InputError
@@ -81,8 +81,8 @@ def run(
     if out is not None:
         _check_out(out)
     plan = make_jobs(
-        _names(methods),
-        _names(datasets),
+        names_in(methods),
+        names_in(datasets),
         seeds,
         labels_per_class=labels_per_class,
         options=_per_name(set_, "--set METHOD.key=value"),
@@ -119,10 +119,6 @@ def run(
     for job, record in outcomes.failed.items():
         print(f"elugcn: failed: {job.title}: {record['error']}", file=sys.stderr)
     return 1 if outcomes.failed else 0
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _per_name(pairs: list[str] | None, form: str) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elugcn.cli.common import console, print_json
+from elugcn.cli.common import console, names_in, print_json
 from elugcn.data.datasets import dataset_info
 from elugcn.errors import InputError
 from elugcn.evaluation.monitor import default_monitor
@@ -169,7 +169,7 @@ def _command(
 def _names(text: str | None, option: str) -> tuple[str, ...] | None:
     if text is None:
         return None
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    names = tuple(names_in(text))
     if not names:
         raise InputError(f"{option} {text!r}: expected names separated by commas")
     return names

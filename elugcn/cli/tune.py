@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from elugcn.cli.common import console, percent, print_json
+from elugcn.cli.common import console, names_in, percent, print_json
 from elugcn.evaluation import Store
 from elugcn.methods.registry import METHODS
 from elugcn.tuning.progress import default_monitor
@@ -93,8 +93,8 @@ def run(
         device=device,
     )
     searches = tune(
-        _names(methods),
-        _names(datasets),
+        names_in(methods),
+        names_in(datasets),
         file,
         budget,
         runner,
@@ -115,10 +115,6 @@ def run(
             if trial.failed:
                 _say_failed(search, trial.number, str(trial.evaluation.error))
     return 1 if any(search.best is None for search in searches) else 0
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _say_failed(search: Search, number: int, error: str) -> None:
