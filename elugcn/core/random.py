@@ -7,32 +7,47 @@ the scale follows the rounded value, so the expectation is exact.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 
-def keep_mask(shape: tuple[int, ...], p: float, like: Tensor) -> Tensor:
-    """1/q with probability q ≈ 1 − p, else 0; from torch's default generator.
+def draw_mask(shape: tuple[int, ...], p: float, like: Tensor) -> tuple[Tensor, float]:
+    """1 with probability q ≈ 1 − p, else 0; and 1/q, which makes up for the zeros.
+
+    Where the masked entries meet a linear map next, scaling the map is cheaper than
+    scaling them.
 
     Args:
         shape: Of the mask.
         p: Probability of dropping, in [0, 1).
-        like: Gives dtype and device.
+        like: Gives dtype and device; torch's default generator of the device is used.
     """
+    keep = torch.empty(shape, dtype=like.dtype, device=like.device)
     if like.device.type != "cpu":
-        keep = torch.empty(shape, dtype=like.dtype, device=like.device)
-        return keep.bernoulli_(1.0 - p).div_(1.0 - p)
+        return keep.bernoulli_(1.0 - p), 1.0 / (1.0 - p)
+    drawn, level = draw_bytes(shape, p)
+    # Written as floats at once: a mask of booleans would have to be cast.
+    torch.lt(drawn, level, out=keep)
+    return keep, 256 / level
+
+
+def draw_bytes(shape: tuple[int, ...], p: float) -> tuple[Tensor, int]:
+    """Random bytes on the CPU, and the level q·256 below which an entry is kept."""
     level = max(1, round((1.0 - p) * 256))
     if level == 256:
-        return torch.ones(shape, dtype=like.dtype)
-    count = 1
-    for size in shape:
-        count *= size
+        return torch.zeros(shape, dtype=torch.uint8), level
+    count = math.prod(shape)
     # Whole 64-bit words are drawn, eight entries at a time.
     words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-    bytes_ = words.view(torch.uint8)[:count]
-    keep = bytes_.lt(level).to(like.dtype)
-    return keep.mul_(256 / level).view(shape)
+    return words.view(torch.uint8)[:count].view(shape), level
+
+
+def keep_mask(shape: tuple[int, ...], p: float, like: Tensor) -> Tensor:
+    """1/q with probability q ≈ 1 − p, else 0; arguments as ``draw_mask``."""
+    keep, scale = draw_mask(shape, p, like)
+    return keep.mul_(scale)
 
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from elugcn.core.random import keep_mask
+from elugcn.core.transpose import Pattern
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class CSR:
     value: Tensor
     n_cols: int
     symmetric: bool = False
-    _pattern: _Pattern | None = None
+    _pattern: Pattern | None = None
 
     @classmethod
     def from_scipy(cls, matrix: Any, symmetric: bool = False) -> CSR:
@@ -89,14 +90,15 @@ class CSR:
             # Three times as fast as value[perm].
             self.value.index_select(0, p.perm),
             self.shape[0],
-            _pattern=_Pattern(self.crow, self.col, p.inverse, p.perm),
+            _pattern=Pattern(self.crow, self.col, p.inverse, p.perm),
         )
 
     @property
-    def pattern(self) -> _Pattern:
+    def pattern(self) -> Pattern:
         """The transposed indices, shared by every matrix with this pattern."""
         if self._pattern is None:
-            object.__setattr__(self, "_pattern", _transpose_pattern(self))
+            found = Pattern.of(self.row, self.col, self.n_cols, self.crow.dtype)
+            object.__setattr__(self, "_pattern", found)
         assert self._pattern is not None
         return self._pattern
 
@@ -158,27 +160,6 @@ class CSR:
         return f"CSR({n}×{m}, nnz={self.nnz}, symmetric={self.symmetric})"
 
 
-@dataclass(frozen=True, eq=False)
-class _Pattern:
-    """Transposed indices, and where each entry of the one stands in the other."""
-
-    crow_t: Tensor
-    col_t: Tensor
-    perm: Tensor
-    inverse: Tensor
-
-
-def _transpose_pattern(a: CSR) -> _Pattern:
-    m = a.n_cols
-    # Rows ascend within a column because the sort is stable.
-    perm = torch.argsort(a.col, stable=True)
-    inverse = torch.empty_like(perm)
-    inverse[perm] = torch.arange(perm.numel(), device=perm.device)
-    crow_t = torch.zeros(m + 1, dtype=a.crow.dtype, device=a.crow.device)
-    crow_t[1:] = torch.bincount(a.col.long(), minlength=m).cumsum(0)
-    return _Pattern(crow_t, a.row[perm].to(a.col.dtype), perm, inverse)
-
-
 def _multiply(
     crow: Tensor, col: Tensor, value: Tensor, n_cols: int, z: Tensor
 ) -> Tensor:
@@ -195,6 +176,20 @@ def _multiply(
     )  # fmt: skip
     out: Tensor = matrix @ z
     return out
+
+
+def transposed_product(a: CSR, value: Tensor, z: Tensor) -> Tensor:
+    """Aᵀ z for the pattern of A with these values, without gradients, O(nnz·k)."""
+    if a.symmetric:
+        return _multiply(a.crow, a.col, value, a.n_cols, z)
+    p = a.pattern
+    n, m = a.shape
+    # index_select is three times as fast as value[perm].
+    if not p.worth_blocking(z):
+        return _multiply(p.crow_t, p.col_t, value.index_select(0, p.perm), n, z)
+    b = p.blocked
+    parts = _multiply(b.crow, b.col, value.index_select(0, b.perm), n, z)
+    return parts.view(b.blocks, m, -1).sum(dim=0)
 
 
 class _SpMM(torch.autograd.Function):
@@ -214,8 +209,7 @@ class _SpMM(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             grad_value = (grad[a.row] * z[a.col.long()]).sum(dim=1).to(value.dtype)
         if ctx.needs_input_grad[1]:
-            t = a.T
-            grad_z = _multiply(t.crow, t.col, t.value.detach(), t.n_cols, grad)
+            grad_z = transposed_product(a, value.detach(), grad)
         return grad_value, grad_z, None
 
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from elugcn.core.propagation import MixedOrder
 from elugcn.core.random import dropout, keep_mask
 from elugcn.core.sparse import CSR
+from elugcn.nn.activation import activate
 from elugcn.nn.layers import Features, RowNorm, SharedProduct, drop_matmul
 
 
@@ -98,6 +99,8 @@ class GCN(nn.Module):
         if jump != "none":
             width = hidden_channels * (num_layers if jump == "cat" else 1)
             self.head = nn.Linear(width, out_channels)
+        # With nothing between bias, ReLU and dropout they are one operation.
+        self._fused = norm == "none" and jump == "none"
         self._shared = SharedProduct()
         self.reset_parameters()
 
@@ -133,19 +136,30 @@ class GCN(nn.Module):
         if elu_graph is not None:
             hidden.append(self._elu_view(elu_graph, zs[0]))
         # The views are stacked as rows (v·n × h): one dropout, one dense product.
-        views, kept = len(hidden), []
-        h = torch.cat(hidden) + self.biases[0]
-        for i, norm in enumerate(self.norms, start=1):
-            h = self.rows(F.relu(norm(h)))
-            kept.append(h)
-            if i < len(self.weights):
-                h = dropout(h, self.dropout, self.training) @ self.weights[i]
-                if not self.order:
-                    h = torch.cat(self._propagate(adj, h.chunk(views)))
-                h = h + self.biases[i]
+        views = len(hidden)
+        kept: list[Tensor] = []
+        for i in range(len(self.norms)):
+            h, scale = self._activated(hidden, i, kept)
+            if i + 1 < len(self.weights):
+                h = h @ (self.weights[i + 1] * scale)
+                hidden = [h] if self.order else self._propagate(adj, h.chunk(views))
         if self.head is not None:
-            h = self.head(dropout(self._jumped(kept), self.dropout, self.training))
-        return list(h.chunk(views))
+            h = dropout(self._jumped(kept), self.dropout, self.training)
+            return list(self.head(h).chunk(views))
+        outputs = [z + self.biases[-1] for z in hidden]
+        return list(outputs[0].chunk(views)) if self.order else outputs
+
+    def _activated(
+        self, hidden: Sequence[Tensor], i: int, kept: list[Tensor]
+    ) -> tuple[Tensor, float]:
+        """The input of the next weight, stacked, and the scale it still needs."""
+        if self._fused:
+            return activate(hidden, self.biases[i], self.dropout, self.training)
+        h = torch.cat(list(hidden)) + self.biases[i]
+        kept.append(self.rows(F.relu(self.norms[i](h))))
+        if i + 1 == len(self.weights):
+            return kept[-1], 1.0  # only the head reads it
+        return dropout(kept[-1], self.dropout, self.training), 1.0
 
     def source(self, x: Features) -> Tensor:
         """What S* multiplies in the first layer, without dropout: X W₁, n×h."""

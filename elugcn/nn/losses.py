@@ -6,6 +6,7 @@ L = CE(Ŷ, Y) + λ · (contrast + entropy)
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -38,7 +39,9 @@ def contrastive_loss(
     Returns:
         A scalar; zero if one of the sets is empty (there is nothing to contrast).
     """
-    a, b = _rows(p_original, p_elu, elu, kind), _rows(p_original, p_elu, nelu, kind)
+    # One number a node before nodes are picked: a vector is cheap to index.
+    d = _alike(p_original, p_elu, kind)
+    a, b = d[elu], d[nelu]
     if a.numel() == 0 or b.numel() == 0:
         return p_original.sum() * 0.0
     if kind == "distance":
@@ -50,8 +53,7 @@ def contrastive_loss(
     return F.softplus(log_neg - log_pos)
 
 
-def _rows(p: Tensor, q: Tensor, nodes: Tensor, kind: str) -> Tensor:
-    p, q = p[nodes], q[nodes]
+def _alike(p: Tensor, q: Tensor, kind: str) -> Tensor:
     if kind == "distance":
         return (p - q).pow(2).sum(dim=1)
     return (p * q).sum(dim=1)
@@ -59,13 +61,53 @@ def _rows(p: Tensor, q: Tensor, nodes: Tensor, kind: str) -> Tensor:
 
 def entropy_loss(logits: Tensor) -> Tensor:
     """−(1/n) Σ ŷ log ŷ, the second term of eq. 12, O(n·c)."""
-    log_p = F.log_softmax(logits, dim=1)
-    return -(log_p.exp() * log_p).sum(dim=1).mean()
+    out: Tensor = _Entropy.apply(logits)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Entropy(torch.autograd.Function):
+    """Value and gradient in one pass: ∂/∂z = −p (log p − Σ p log p) / n."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor) -> Tensor:
+        log_p = F.log_softmax(logits, dim=1)
+        p = log_p.exp()
+        row = (p * log_p).sum(dim=1, keepdim=True)
+        gradient = (row - log_p).mul_(p).div_(max(1, logits.size(0)))
+        ctx.save_for_backward(gradient)
+        return -row.mean()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (gradient,) = ctx.saved_tensors
+        out: Tensor = gradient * grad
+        return out
 
 
 def weighted_cross_entropy(logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
     """Σ w_i CE_i for weights that already sum to what the term should weigh."""
     return (F.cross_entropy(logits, target, reduction="none") * weight).sum()
+
+
+def info_nce(a: Tensor, b: Tensor, tau: float) -> Tensor:
+    """How hard it is to find a row's partner among all rows, both ways, O(m²·h).
+
+    −½ mean_i [log softmax_j(cos(a_i, b_j)/τ)_i + log softmax_j(cos(b_i, a_j)/τ)_i]
+
+    Args:
+        a: m×h; m is a sample where there are many nodes.
+        b: m×h, row i belongs to row i of ``a``.
+        tau: Temperature τ > 0.
+    """
+    a, b = F.normalize(a, dim=1), F.normalize(b, dim=1) / tau
+    alike = a @ b.T
+    if tau < 0.05:
+        there, back = alike.logsumexp(dim=1), alike.logsumexp(dim=0)
+    else:
+        # Entries are within ±1/τ: one exponential serves rows and columns, safely.
+        e = (alike - 1 / tau).exp()
+        there, back = (e.sum(dim=i).log() + 1 / tau for i in (1, 0))
+    return ((there + back) / 2 - (a * b).sum(dim=1)).mean()
 
 
 def consistency_loss(outputs: list[Tensor], temperature: float) -> Tensor:

@@ -15,6 +15,7 @@ from elugcn.nn.losses import (
     consistency_loss,
     contrastive_loss,
     entropy_loss,
+    info_nce,
     weighted_cross_entropy,
 )
 
@@ -203,3 +204,40 @@ def test_consistency_of_flat_rows_at_a_low_temperature() -> None:
     # 40 equal classes: the sharpened mean is the mean itself, so nothing differs.
     outputs = [torch.zeros(5, 40), torch.zeros(5, 40)]
     assert consistency_loss(outputs, 0.1).item() == pytest.approx(0, abs=1e-6)
+
+
+# --- InfoNCE -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tau", [0.8, 0.1, 0.02])
+def test_info_nce_written_out(tau: float) -> None:
+    """Every pair's similarity, a loop over nodes; small τ takes the other road."""
+    torch.manual_seed(0)
+    a = torch.randn(9, 4, dtype=torch.float64, requires_grad=True)
+    b = torch.randn(9, 4, dtype=torch.float64, requires_grad=True)
+    expected = torch.zeros((), dtype=torch.float64)
+    for i in range(9):
+        to_b = torch.stack([F.cosine_similarity(a[i], b[j], dim=0) for j in range(9)])
+        to_a = torch.stack([F.cosine_similarity(b[i], a[j], dim=0) for j in range(9)])
+        for alike in (to_b, to_a):
+            share = (alike[i] / tau).exp() / (alike / tau).exp().sum()
+            expected = expected - share.log() / 18
+    ours = info_nce(a, b, tau)
+    torch.testing.assert_close(ours, expected)
+    one = torch.autograd.grad(ours, (a, b))
+    two = torch.autograd.grad(expected, (a, b))
+    for mine, theirs in zip(one, two, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_info_nce_of_equal_and_of_unrelated_rows() -> None:
+    eye = torch.eye(5)
+    assert float(info_nce(eye, eye, 0.01)) == pytest.approx(0.0, abs=1e-6)
+    # All rows alike: a partner can't be told from the others.
+    same = torch.ones(5, 3)
+    assert float(info_nce(same, same, 0.5)) == pytest.approx(np.log(5), rel=1e-5)
+
+
+def test_entropy_gradient_numerically() -> None:
+    z = torch.randn(6, 4).double().requires_grad_()
+    assert torch.autograd.gradcheck(lambda t: 3 * entropy_loss(t), [z])
