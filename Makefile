@@ -1,5 +1,5 @@
 # Two commands do all set-up on a machine with Python 3.11 or newer:
-#   make demo    installs into .venv, trains on the embedded graph, says where the results are
+#   make demo    installs into .venv, trains on the embedded graph, says where the report is
 #   make test    installs into .venv, runs the whole test suite
 PYTHON ?= python3
 VENV   := .venv

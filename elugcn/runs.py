@@ -1,7 +1,8 @@
 """A run directory: what was asked, what came out, and on what machine.
 
 ``config.yaml`` · ``metrics.json`` · ``predictions.csv`` · ``model.safetensors`` and
-``model.json`` · ``history.csv`` · ``environment.json``. Whole or absent.
+``model.json`` · ``history.csv`` · ``environment.json`` · ``report.html``. Whole or
+absent.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
@@ -73,11 +75,16 @@ def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str,
 
 
 def write_run(
-    fitted: Fitted, metrics: dict[str, Any], out: Path, graph: dict[str, Any]
+    fitted: Fitted,
+    metrics: dict[str, Any],
+    out: Path,
+    graph: dict[str, Any],
+    finish: Callable[[Path], None] | None = None,
 ) -> None:
     """Write every file of the run to a temporary name, then rename.
 
-    ``graph`` is what the user said about the graph, so that the run can be repeated.
+    ``graph`` is what the user said about the graph, so that the run can be repeated;
+    ``finish`` may add a file made from the others before the run appears.
     """
     with whole_directory(out) as folder:
         config = {
@@ -98,6 +105,8 @@ def write_run(
             write_predictions(fitted, file)
         write_history(fitted.prediction.history, folder / "history.csv")
         save_fitted(fitted, folder)
+        if finish is not None:
+            finish(folder)
 
 
 def prediction_rows(fitted: Fitted) -> list[list[str]]:

@@ -12,11 +12,14 @@ import typer
 
 from elugcn import __version__
 from elugcn.cli import (
+    bench,
     compare,
     datasets,
     diagnose,
+    explain,
     graph,
     predict,
+    report,
     reproduce,
     train,
     tune,
@@ -34,7 +37,19 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (train, predict, diagnose, graph, datasets, compare, reproduce, tune):
+for command in (
+    train,
+    predict,
+    report,
+    diagnose,
+    explain,
+    graph,
+    datasets,
+    compare,
+    reproduce,
+    bench,
+    tune,
+):
     app.command(command.NAME)(command.run)
 
 

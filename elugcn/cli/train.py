@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from elugcn.atomic import check_writable
+from elugcn.cli import dry_run as dry
 from elugcn.cli.common import (
     DEFAULT_METHOD,
     configure,
@@ -23,6 +27,9 @@ from elugcn.cli.common import (
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
 from elugcn.errors import InputError
 from elugcn.methods.registry import METHODS, get_method
+from elugcn.report.page.baselines import baselines
+from elugcn.report.page.html import NAME as REPORT
+from elugcn.report.page.html import write_page
 from elugcn.runs import default_out, metrics_of, write_run
 
 NAME = "train"
@@ -40,6 +47,12 @@ def run(
         Path | None,
         typer.Option(help="Run directory, new; else runs/<dataset>-<method>-…"),
     ] = None,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help=f"Make the page {REPORT}.")
+    ] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take; train nothing.")
+    ] = False,
 ) -> None:
     """Train on a dataset or on your own two tables and save everything.
 
@@ -55,14 +68,36 @@ def run(
     loaded = load_graph(settings.graph, seed)
     config = configure(loaded.preset, name, fit)
     check_writable(out or default_out(loaded.name, name, seed))
+    if dry_run:
+        result = dry.plan(loaded, name, config)
+        print_json(result) if fit.json_ else dry.show(result)
+        return
     fitted = fit_loaded(loaded, name, config, seed, fit)
     target = out or default_out(loaded.name, name, seed)
     metrics = metrics_of(fitted, loaded.name, loaded.split, target)
-    write_run(fitted, metrics, target, loaded.plain_options())
+    with _keeping_the_run():
+        metrics["baselines"] = baselines(fitted, train=report)
+
+    def page(folder: Path) -> None:
+        with _keeping_the_run():
+            write_page(folder, fitted, folder / REPORT)
+
+    graph_options = loaded.plain_options()
+    write_run(fitted, metrics, target, graph_options, page if report else None)
     if fit.json_:
         print_json(metrics)
     elif not fit.quiet:
         _summary(metrics)
+
+
+@contextmanager
+def _keeping_the_run() -> Iterator[None]:
+    """A page that can't be made must not cost the model that was trained."""
+    try:
+        yield
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        warnings.warn(f"the report is not complete ({reason})", stacklevel=2)
 
 
 def _summary(metrics: dict[str, Any]) -> None:
@@ -95,10 +130,16 @@ def _summary(metrics: dict[str, Any]) -> None:
             f"{name} {percent(value)}" for name, value in details["candidates"].items()
         )
         table.add_row("on validation", escape(judged))
+        if details.get("left_out"):
+            names = escape(", ".join(details["left_out"]))
+            table.add_row("left out", f"{names}: too slow on a graph of this size")
         chosen = escape(details["chosen"])
         table.add_row("chosen", f"{chosen}, η = {details['eta']:g}")
     took = f"{metrics['seconds']['total']:.1f} s"
     where = f"{metrics['device']}, {metrics['threads']} thread(s)"
     table.add_row("time", f"{took} on {where}")
     table.add_row("results", f"[bold]{escape(metrics['out'])}[/bold]")
+    page = Path(metrics["out"]) / REPORT
+    if page.exists():
+        table.add_row("report", f"[bold]{escape(str(page))}[/bold]")
     screen.print(table)

@@ -28,9 +28,7 @@ def draw_mask(shape: tuple[int, ...], p: float, like: Tensor) -> tuple[Tensor, f
     if like.device.type != "cpu":
         return keep.bernoulli_(1.0 - p), 1.0 / (1.0 - p)
     drawn, level = draw_bytes(shape, p)
-    # Written as floats at once: a mask of booleans would have to be cast.
-    torch.lt(drawn, level, out=keep)
-    return keep, 256 / level
+    return kept(drawn, level, keep), 256 / level
 
 
 def draw_bytes(shape: tuple[int, ...], p: float) -> tuple[Tensor, int]:
@@ -42,6 +40,13 @@ def draw_bytes(shape: tuple[int, ...], p: float) -> tuple[Tensor, int]:
     # Whole 64-bit words are drawn, eight entries at a time.
     words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
     return words.view(torch.uint8)[:count].view(shape), level
+
+
+def kept(drawn: Tensor, level: int, out: Tensor) -> Tensor:
+    """1 where a byte is below the level, else 0, into ``out``."""
+    # Written as floats at once: a mask of booleans would have to be cast. The level
+    # may be 256, which is no byte; the number before it is.
+    return torch.le(drawn, level - 1, out=out)
 
 
 def keep_mask(shape: tuple[int, ...], p: float, like: Tensor) -> Tensor:

@@ -13,6 +13,15 @@ METHODS = {
     "gcn": "GCN",
     "gat": "GAT",
     "appnp": "APPNP",
+    "gprgnn": "GPRGNN",
+    "pcnet": "PCNet",
+    "gcn-lpa": "GCN-LPA",
+    "neuralsparse": "NeuralSparse-GCN",
+    "ptdnet": "PTDNet-GCN",
+    "cogsl": "CoGSL",
+    "nodeformer": "NodeFormer",
+    "gsr": "GSR",
+    "bagcn": "BAGCN",
 }
 DATASETS = {
     "caltech36": "caltech",

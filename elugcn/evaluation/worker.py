@@ -81,12 +81,14 @@ def execute(
 
 def measure(job: Job, fitted: Fitted) -> dict[str, Any]:
     """What the job's measurement says about the fitted model."""
-    from elugcn.experiments.measures import MEASURES
+    from elugcn.experiments import buying, measures
 
-    if job.measure not in MEASURES:
-        known = ", ".join(MEASURES)
-        raise InputError(f"unknown measure {job.measure!r}; there are {known}")
-    return MEASURES[job.measure](fitted)
+    known = measures.MEASURES | buying.MEASURES
+    if job.measure not in known:
+        raise InputError(
+            f"unknown measure {job.measure!r}; there are {', '.join(known)}"
+        )
+    return known[job.measure](fitted)
 
 
 def main(arguments: list[str] | None = None) -> int:

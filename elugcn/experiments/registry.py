@@ -23,6 +23,7 @@ NAMES = (
     "theory",
     "sensitivity",
     "fewlabels",
+    "labelling",
 )
 
 

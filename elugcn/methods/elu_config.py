@@ -40,6 +40,10 @@ DEFAULT_VARIANTS: tuple[Mapping[str, Any], ...] = (
     },
     {"name": "two views", "eta": 0.3, "lambda_con": 0.3},
 )
+# Multiplications of the first layer's propagation in an epoch, above which a member of
+# the default is left out: with 1e9 an epoch takes seconds. Several hundred thousand
+# edges are below it.
+AFFORDABLE = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +143,23 @@ class ELUGCNConfig(GCNConfig):
                 options["direction"] = "both"
             members.append((name, replace(plain, **options)))
         return members
+
+    def affordable(
+        self, entries: int
+    ) -> tuple[list[tuple[str, ELUGCNConfig]], list[str]]:
+        """The members to train on a graph of this size, and the names left out.
+
+        Only the default is thinned: variants that someone lists are all trained.
+
+        Args:
+            entries: Stored entries of Â.
+        """
+        members = self.members()
+        if self.variants != DEFAULT_VARIANTS:
+            return members, []
+        cost = [entries * m.order * m.draws * m.hidden_channels for _, m in members]
+        kept = [m for m, c in zip(members, cost, strict=True) if c <= AFFORDABLE]
+        return kept, [name for name, _ in members if name not in dict(kept)]
 
     @property
     def needs_mlp(self) -> bool:

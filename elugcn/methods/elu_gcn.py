@@ -61,7 +61,7 @@ class Reach:
 
 def fit_elu_gcn(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
     """Train every member of the configuration; validation weighs them."""
-    members = config.members()
+    members, left_out = config.affordable(problem.adj.nnz)
     _check_memory(problem, members)
     reach = _reach(problem, config, run, any(m.needs_mlp for _, m in members))
     candidates: list[Candidate] = []
@@ -73,7 +73,10 @@ def fit_elu_gcn(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
             Candidate("gcn", reach.base.val_accuracy, 0.0, reach.base, reach.gcn.logits,
                       reach.gcn.predictor, reach.utilization, candidates[0].graph)
         )  # fmt: skip
-    return _as_prediction(problem, config, run, candidates)
+    prediction = _as_prediction(problem, config, run, candidates)
+    if left_out:
+        prediction.facts["left_out"] = left_out
+    return prediction
 
 
 def fit_elu_graph(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:

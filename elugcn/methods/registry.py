@@ -6,7 +6,9 @@ from typing import Any
 
 from elugcn.errors import InputError
 from elugcn.methods.appnp import APPNPConfig, APPNPPredictor, fit_appnp
+from elugcn.methods.bagcn import BAGCNConfig, BAGCNPredictor, fit_bagcn
 from elugcn.methods.base import Method, Predictor
+from elugcn.methods.cogsl import CoGSLConfig, CoGSLPredictor, fit_cogsl
 from elugcn.methods.correct_smooth import (
     CorrectSmoothConfig,
     CorrectSmoothPredictor,
@@ -17,7 +19,10 @@ from elugcn.methods.elu_config import ELUGCNConfig, PaperConfig
 from elugcn.methods.elu_gcn import fit_elu_gcn, fit_elu_graph
 from elugcn.methods.elu_predictor import ELUGCNPredictor
 from elugcn.methods.gat import GATConfig, GATPredictor, fit_gat
+from elugcn.methods.gcn_lpa import GCNLPAConfig, GCNLPAPredictor, fit_gcn_lpa
+from elugcn.methods.gprgnn import GPRGNNConfig, GPRGNNPredictor, fit_gprgnn
 from elugcn.methods.grand import GRANDConfig, fit_grand
+from elugcn.methods.gsr import GSRConfig, fit_gsr
 from elugcn.methods.lpa import LPAConfig, fit_lpa
 from elugcn.methods.neural import (
     GCNConfig,
@@ -26,6 +31,18 @@ from elugcn.methods.neural import (
     fit_gcn,
     fit_mlp,
 )
+from elugcn.methods.neuralsparse import (
+    NeuralSparseConfig,
+    NeuralSparsePredictor,
+    fit_neuralsparse,
+)
+from elugcn.methods.nodeformer import (
+    NodeFormerConfig,
+    NodeFormerPredictor,
+    fit_nodeformer,
+)
+from elugcn.methods.pcnet import PCNetConfig, PCNetPredictor, fit_pcnet
+from elugcn.methods.ptdnet import PTDNetConfig, PTDNetPredictor, fit_ptdnet
 from elugcn.methods.sgc import SGCConfig, SGCPredictor, fit_sgc
 
 METHODS: dict[str, Method[Any]] = {
@@ -41,6 +58,15 @@ METHODS: dict[str, Method[Any]] = {
         Method("sgc", SGCConfig, fit_sgc, "regression on smoothed features"),
         Method("cs", CorrectSmoothConfig, fit_correct_smooth, "Correct and Smooth"),
         Method("grand", GRANDConfig, fit_grand, "random propagation, consistency"),
+        Method("gprgnn", GPRGNNConfig, fit_gprgnn, "an MLP spread by learned powers"),
+        Method("pcnet", PCNetConfig, fit_pcnet, "low-pass steps and a heat kernel"),
+        Method("gcn-lpa", GCNLPAConfig, fit_gcn_lpa, "edge weights that spread labels"),
+        Method("nodeformer", NodeFormerConfig, fit_nodeformer, "all-pair attention"),
+        Method("gsr", GSRConfig, fit_gsr, "edges refined by self-supervision"),
+        Method("bagcn", BAGCNConfig, fit_bagcn, "BAGCN (reconstructed): shortcuts"),
+        Method("neuralsparse", NeuralSparseConfig, fit_neuralsparse, "k edges a node"),
+        Method("ptdnet", PTDNetConfig, fit_ptdnet, "learned gates on edges"),
+        Method("cogsl", CoGSLConfig, fit_cogsl, "two fused views (sparse variant)"),
     )
 }
 
@@ -57,6 +83,14 @@ PREDICTORS: dict[str, type[Predictor]] = {
     "appnp": APPNPPredictor,
     "sgc": SGCPredictor,
     "cs": CorrectSmoothPredictor,
+    "gprgnn": GPRGNNPredictor,
+    "pcnet": PCNetPredictor,
+    "gcn-lpa": GCNLPAPredictor,
+    "nodeformer": NodeFormerPredictor,
+    "bagcn": BAGCNPredictor,
+    "neuralsparse": NeuralSparsePredictor,
+    "ptdnet": PTDNetPredictor,
+    "cogsl": CoGSLPredictor,
 }
 
 

@@ -49,8 +49,10 @@ class _Activation(torch.autograd.Function):
     def forward(ctx: Any, bias: Tensor, mask: Tensor | None, *views: Tensor) -> Tensor:
         ctx.sizes = [z.size(0) for z in views]
         out = bias.new_empty(sum(ctx.sizes), bias.numel())
-        for z, part in zip(views, out.split(ctx.sizes), strict=True):
-            torch.add(z, bias, out=part)
+        start = 0
+        for z in views:
+            torch.add(z, bias, out=out[start : start + z.size(0)])
+            start += z.size(0)
         out.clamp_min_(0.0)
         if mask is not None:
             out.mul_(mask)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.core.random import draw_bytes, dropout
+from elugcn.core.random import draw_bytes, dropout, kept
 from elugcn.core.sparse import CSR, transposed_product
 
 Features = CSR | Tensor
@@ -65,8 +65,7 @@ def _masked(x: Tensor, drawn: Tensor, level: int) -> Iterator[tuple[slice, Tenso
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
         block = buffer[: rows.stop - start]
-        torch.lt(drawn[rows], level, out=block)
-        yield rows, block.mul_(x[rows])
+        yield rows, kept(drawn[rows], level, block).mul_(x[rows])
 
 
 class RowNorm(nn.Module):

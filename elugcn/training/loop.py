@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +16,11 @@ from elugcn.training.progress import SILENT, Progress
 
 @dataclass(frozen=True)
 class Fit:
-    """How a model is trained and when it is done."""
+    """How a model is trained and when it is done.
+
+    ``apart`` holds parameters by name, with the learning rate or decay that they do not
+    share with the others: ``{"gamma": {"weight_decay": 0.0}}``.
+    """
 
     lr: float = 0.01
     weight_decay: float = 5e-4
@@ -23,6 +28,7 @@ class Fit:
     epochs: int = 500
     patience: int = 100
     select: str = "accuracy"  # or "loss"
+    apart: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass
@@ -102,17 +108,19 @@ def train(
 
 
 def _adam(model: nn.Module, extra: nn.Module | None, fit: Fit) -> torch.optim.Optimizer:
+    named = dict(model.named_parameters())
+    apart = [
+        {"params": [named.pop(name)], "weight_decay": fit.weight_decay} | dict(options)
+        for name, options in fit.apart.items()
+    ]
+    decayed = list(named.values())
+    groups: list[dict[str, Any]] = []
     if fit.decay == "first":
-        first = list(model.first_layer())  # type: ignore[operator]
-        names = {id(p) for p in first}
-        rest = [p for p in model.parameters() if id(p) not in names]
-        groups = [
-            {"params": first, "weight_decay": fit.weight_decay},
-            {"params": rest, "weight_decay": 0.0},
-        ]
-    else:
-        params = list(model.parameters())
-        groups = [{"params": params, "weight_decay": fit.weight_decay}]
+        first = {id(p) for p in model.first_layer()}  # type: ignore[operator]
+        rest = [p for p in decayed if id(p) not in first]
+        decayed = [p for p in decayed if id(p) in first]
+        groups = [{"params": rest, "weight_decay": 0.0}]
+    groups = [{"params": decayed, "weight_decay": fit.weight_decay}, *groups, *apart]
     if extra is not None:
         groups.append({"params": list(extra.parameters()), "weight_decay": 0.0})
     # One kernel for all parameters: many small ones cost more in calls than in sums.

@@ -20,6 +20,7 @@ FILES = {
     "model.json",
     "model.safetensors",
     "predictions.csv",
+    "report.html",
 }
 KEYS = {
     "dataset", "method", "split", "seed", "n_nodes", "n_edges", "n_classes", "epochs",

@@ -43,6 +43,11 @@ def test_shapes(shape: tuple[int, ...]) -> None:
     assert set(mask.reshape(-1).tolist()) <= {0.0, 2.0}
 
 
+@pytest.mark.parametrize("p", [1e-9, 0.001, 0.0019])
+def test_a_probability_below_half_a_level_drops_nothing(p: float) -> None:
+    assert torch.equal(keep_mask((500,), p, FLOAT), torch.ones(500))
+
+
 def test_same_seed_same_mask() -> None:
     masks = []
     for seed in (1, 1, 2):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from elugcn.core.segments import Segments, attend
+from elugcn.core.segments import Segments, attend, segment_topk
 from elugcn.core.sparse import CSR
 
 
@@ -227,3 +227,60 @@ def test_a_second_backward_is_refused() -> None:
     (g,) = torch.autograd.grad(out, z, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         g.sum().backward()  # type: ignore[no-untyped-call]
+
+
+# --- the largest of each row -------------------------------------------------------
+
+
+def rows_of(sizes: list[int]) -> Tensor:
+    return torch.tensor(np.concatenate([[0], np.cumsum(sizes)]), dtype=torch.int32)
+
+
+def test_topk_by_hand() -> None:
+    scores = torch.tensor([0.1, -2.0, 5.0, -1.0, -3.0, -2.0, 7.0])
+    crow = rows_of([3, 0, 3, 1])
+    assert segment_topk(scores, crow, 2).tolist() == [0, 2, 3, 5, 6]
+    assert segment_topk(scores, crow, 1).tolist() == [2, 3, 6]
+    assert segment_topk(scores, crow, 0).tolist() == []
+    assert segment_topk(scores, crow, 3).tolist() == list(range(7))
+
+
+@given(
+    st.lists(st.lists(st.floats(width=32, allow_nan=False), max_size=7), max_size=8),
+    st.integers(0, 8),
+)
+@settings(deadline=None)
+def test_topk_is_numpys_row_by_row(rows: list[list[float]], k: int) -> None:
+    """With equal scores any of them may stay: the scores kept are compared."""
+    sizes = [len(r) for r in rows]
+    scores = torch.tensor([s for r in rows for s in r], dtype=torch.float32)
+    kept = segment_topk(scores, rows_of(sizes), k)
+    assert kept.dtype == torch.int64
+    assert bool((kept[1:] > kept[:-1]).all())
+    chosen = np.zeros(scores.numel(), dtype=bool)
+    chosen[kept.numpy()] = True
+    start = 0
+    for row in rows:
+        mine = chosen[start : start + len(row)]
+        expected = np.sort(np.float32(row))[::-1][:k]
+        got = np.sort(np.float32(row)[mine])[::-1]
+        assert np.array_equal(got, expected)
+        start += len(row)
+
+
+def test_topk_of_equal_scores_is_always_the_same() -> None:
+    scores = torch.tensor([0.0, -0.0, 0.0, 0.0, -0.0, 0.0] * 20)
+    crow = rows_of([60, 60])
+    one = segment_topk(scores, crow, 7)
+    assert one.numel() == 14
+    assert torch.equal(one, segment_topk(scores, crow, 7))
+    # −0 is no smaller than 0: every place has the same score.
+    assert torch.equal(one, segment_topk(torch.zeros(120), crow, 7))
+
+
+def test_topk_sees_the_smallest_difference() -> None:
+    """One bit of float32, both signs, beside a large score in another row."""
+    up = np.nextafter(np.float32(1e-3), np.float32(1))
+    down = np.nextafter(np.float32(-1e-3), np.float32(0))
+    scores = torch.tensor([1e-3, up, 1e-3, down, -1e-3, -1e-3, 3e38, -3e38])
+    assert segment_topk(scores, rows_of([3, 3, 2]), 1).tolist() == [1, 3, 6]

@@ -7,23 +7,16 @@ import torch
 import torch.nn.functional as F
 import torch_geometric.nn as pyg
 
-from elugcn.config import resolve_config
 from elugcn.core.sparse import CSR, normalized_adjacency
 from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
-from elugcn.fitting import Fitted, fit_graph
-from elugcn.methods.appnp import APPNPConfig, APPNPPredictor
+from elugcn.methods.appnp import APPNPConfig
 from elugcn.nn.appnp import APPNP, personalized
 
 
 def draw(split: int = 0, n: int = 300) -> CheckedGraph:
     return check_data(load_dataset("sbm", split=split, n=n, n_classes=3, n_features=16))
-
-
-def fit(graph: CheckedGraph, seed: int = 0, **options: Any) -> Fitted:
-    config = resolve_config("appnp", options=options)
-    return fit_graph(graph, "appnp", config, seed=seed)
 
 
 @pytest.mark.parametrize(("steps", "alpha"), [(0, 0.1), (1, 0.3), (10, 0.1), (4, 1.0)])
@@ -144,30 +137,6 @@ def test_edges_are_dropped_in_training_only() -> None:
     assert not torch.equal(model(data.x, adj), model(data.x, adj))
     model.eval()
     assert torch.equal(model(data.x, adj), model(data.x, adj))
-
-
-def test_it_learns() -> None:
-    graph = draw()
-    right = fit(graph, epochs=60).accuracy(graph.data.test_mask)
-    assert right is not None
-    assert right > 0.8  # a third is the majority
-
-
-def test_the_same_seed_gives_the_same_logits() -> None:
-    graph = draw()
-    one, two = (fit(graph, 5, epochs=5).prediction.logits for _ in range(2))
-    assert torch.equal(one, two)
-    assert not torch.equal(one, fit(graph, 6, epochs=5).prediction.logits)
-
-
-def test_predictor_repeats_its_graph_and_survives_saving() -> None:
-    graph, other = draw(), draw(split=1, n=90)
-    fitted = fit(graph, epochs=5, steps=4, alpha=0.3)
-    predictor = fitted.prediction.predictor
-    assert isinstance(predictor, APPNPPredictor)
-    torch.testing.assert_close(predictor.logits(graph.data), fitted.prediction.logits)
-    again = APPNPPredictor.restore(*predictor.state())
-    assert torch.equal(again.logits(other.data), predictor.logits(other.data))
 
 
 @pytest.mark.parametrize(

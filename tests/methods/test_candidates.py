@@ -19,6 +19,7 @@ from elugcn.methods.elu_candidates import (
     choose,
     mean_logits,
 )
+from elugcn.methods.elu_config import AFFORDABLE, DEFAULT_VARIANTS, ELUGCNConfig
 from elugcn.storage import load_fitted, save_fitted
 
 # Four validation nodes of two classes.
@@ -118,3 +119,27 @@ def test_a_blend_is_saved_and_predicts_alike(tmp_path: Any) -> None:
     expected: Tensor = mean_logits(each, weights)
     torch.testing.assert_close(loaded.logits(graph.data), expected)
     assert pytest.approx(1.0, abs=1e-5) == float(expected.exp().sum(dim=1).mean())
+
+
+def test_a_large_graph_leaves_out_the_slow_member_of_the_default() -> None:
+    config = ELUGCNConfig()
+    names = [name for name, _ in config.members()]
+    limit = int(AFFORDABLE / (8 * 2 * 64))  # order, draws, width of the first member
+    kept, left_out = config.affordable(limit)
+    assert [name for name, _ in kept] == names
+    assert left_out == []
+    kept, left_out = config.affordable(limit + 1)
+    assert [name for name, _ in kept] == ["two views"]
+    assert left_out == ["random propagation"]
+    # What someone lists is trained, whatever it costs.
+    named = ELUGCNConfig(variants=DEFAULT_VARIANTS[:1])
+    assert named.affordable(10**9) == (named.members(), [])
+
+
+def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elugcn.methods.elu_config.AFFORDABLE", 1.0)
+    graph = check_data(load_dataset("karate"))
+    config = ELUGCNConfig(epochs=2)
+    facts = fit_graph(graph, "elu-gcn", config).prediction.facts
+    assert facts["left_out"] == ["random propagation"]
+    assert set(facts["candidates"]) == {"two views", "gcn"}

@@ -9,22 +9,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv
 
-from elugcn.config import resolve_config
 from elugcn.core.sparse import CSR, normalized_adjacency
 from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
-from elugcn.fitting import Fitted, fit_graph
-from elugcn.methods.gat import GATConfig, GATPredictor
+from elugcn.methods.gat import GATConfig
 from elugcn.nn.gat import GAT, Attention
 
 
 def draw(split: int = 0, n: int = 300) -> CheckedGraph:
     return check_data(load_dataset("sbm", split=split, n=n, n_classes=3, n_features=16))
-
-
-def fit(graph: CheckedGraph, seed: int = 0, **options: Any) -> Fitted:
-    return fit_graph(graph, "gat", resolve_config("gat", options=options), seed=seed)
 
 
 def adjacency(data: Data) -> CSR:
@@ -199,30 +193,6 @@ def test_dropout_is_on_inputs_and_on_attention() -> None:
     assert not spread()
     assert spread(dropout=0.5)
     assert spread(attention_dropout=0.5)
-
-
-def test_it_learns() -> None:
-    graph = draw()
-    right = fit(graph, epochs=60).accuracy(graph.data.test_mask)
-    assert right is not None
-    assert right > 0.8  # a third is the majority
-
-
-def test_the_same_seed_gives_the_same_logits() -> None:
-    graph = draw()
-    one, two = (fit(graph, 5, epochs=5).prediction.logits for _ in range(2))
-    assert torch.equal(one, two)
-    assert not torch.equal(one, fit(graph, 6, epochs=5).prediction.logits)
-
-
-def test_predictor_repeats_its_graph_and_survives_saving() -> None:
-    graph, other = draw(), draw(split=1, n=90)
-    fitted = fit(graph, epochs=5, heads=3, out_heads=2)
-    predictor = fitted.prediction.predictor
-    assert isinstance(predictor, GATPredictor)
-    torch.testing.assert_close(predictor.logits(graph.data), fitted.prediction.logits)
-    again = GATPredictor.restore(*predictor.state())
-    assert torch.equal(again.logits(other.data), predictor.logits(other.data))
 
 
 def test_only_the_first_layer_can_be_decayed() -> None:

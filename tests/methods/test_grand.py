@@ -100,22 +100,14 @@ def test_unlabelled_nodes_teach_where_draws_disagree() -> None:
     assert (gradient.abs().sum(dim=1) > 0).all()
 
 
-@pytest.mark.parametrize("norm", ["none", "batch"])
-def test_it_learns(norm: str) -> None:
+def test_it_learns_with_batch_norm() -> None:
     graph = draw()
-    right = fit(graph, epochs=60, norm=norm).accuracy(graph.data.test_mask)
+    right = fit(graph, epochs=60, norm="batch").accuracy(graph.data.test_mask)
     assert right is not None
     assert right > 0.8  # a third is the majority
 
 
-def test_the_same_seed_gives_the_same_logits() -> None:
-    graph = draw()
-    one, two = (fit(graph, 5, epochs=5).prediction.logits for _ in range(2))
-    assert torch.equal(one, two)
-    assert not torch.equal(one, fit(graph, 6, epochs=5).prediction.logits)
-
-
-@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
+@pytest.mark.parametrize("norm", ["none", "batch"])
 def test_predictor_repeats_its_graph_and_survives_saving(norm: str) -> None:
     graph, other = draw(), draw(split=1, n=90)
     fitted = fit(graph, epochs=5, order=3, norm=norm)

@@ -7,10 +7,10 @@ import pytest
 
 from elugcn.data.datasets import list_datasets
 from elugcn.errors import InputError
+from elugcn.methods.registry import METHODS
 from elugcn.tuning.searchfile import Budget, read_search
 
-SHIPPED = ("elu-gcn", "elu-gcn-paper", "gcn", "mlp", "lpa", "gat", "appnp", "sgc", "cs",
-           "grand")  # fmt: skip
+SHIPPED = tuple(METHODS)
 Write = Callable[..., Path]
 
 LAYERS = """

@@ -1,4 +1,4 @@
-"""Definition 1 and the ELU graph for people who bring their own model."""
+"""Definition 1 for people who bring their own model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from elugcn.core.propagation import propagate_labels
 from elugcn.core.sparse import normalized_adjacency
-from elugcn.core.utilization import LabelUtilization, Utilization, definition_one
+from elugcn.core.utilization import LabelUtilization, definition_one
 from elugcn.data.checks import check_data
 from elugcn.errors import InputError
 from elugcn.fitting import fit_graph
@@ -63,48 +63,3 @@ def _one_per_node(name: str, prediction: Any, n: int) -> Tensor:
             f"{name} must have one row per node ({n}); got {tuple(values.shape)}"
         )
     return values
-
-
-def diagnose(use: LabelUtilization, data: Data, names: list[str]) -> dict[str, Any]:
-    """Shares and accuracies of ELU, NELU and unreachable nodes, and per class.
-
-    Accuracies count the labelled nodes outside the training set; None where there are
-    none. Classes are those the GCN predicts, so that unlabelled nodes count too.
-    """
-    known = (data.y >= 0) & ~data.train_mask
-    overall = {}
-    for status in (Utilization.ELU, Utilization.NELU, Utilization.UNREACHABLE):
-        chosen = use.status == status
-        judged = chosen & known
-        overall[status.name.lower()] = {
-            "nodes": int(chosen.sum()),
-            "share": float(chosen.float().mean()),
-            "gcn_accuracy": _share(use.gcn == data.y, judged),
-            "lpa_accuracy": _share(use.lpa == data.y, judged),
-        }
-    classes = []
-    for c, name in enumerate(names):
-        predicted = use.gcn == c
-        classes.append(
-            {
-                "name": name,
-                "labels": int((data.train_mask & (data.y == c)).sum()),
-                "nodes": int(predicted.sum()),
-                "elu": _share(use.elu, predicted),
-                "nelu": _share(use.nelu, predicted),
-                "unreachable": _share(use.unreachable, predicted),
-            }
-        )
-    notes = []
-    if bool(use.unreachable.any()):
-        count = int(use.unreachable.sum())
-        notes.append(
-            f"no training label reaches {count:,} nodes: only their features speak"
-        )
-    return {"overall": overall, "classes": classes, "notes": notes}
-
-
-def _share(condition: Tensor, among: Tensor) -> float | None:
-    if not bool(among.any()):
-        return None
-    return float(condition[among].float().mean())

@@ -1,0 +1,1 @@
+"""Speed, memory and scaling, measured beside the peers in the same run."""

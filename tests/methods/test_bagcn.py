@@ -1,0 +1,121 @@
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from elugcn.config import resolve_config
+from elugcn.data.checks import CheckedGraph, check_data
+from elugcn.data.datasets import load_dataset
+from elugcn.errors import InputError
+from elugcn.evaluation.cells import Cell, Comparison
+from elugcn.evaluation.paper import published
+from elugcn.evaluation.statistics import Summary
+from elugcn.evaluation.tables import render
+from elugcn.fitting import Fitted, fit_graph
+from elugcn.methods.bagcn import BAGCNConfig, BAGCNPredictor, bagcn_loss
+from elugcn.methods.registry import METHODS
+from elugcn.nn.bagcn import BAGCN, Both
+from elugcn.nn.losses import info_nce
+
+
+def draw(split: int = 0, n: int = 200) -> CheckedGraph:
+    return check_data(load_dataset("sbm", split=split, n=n, n_classes=3, n_features=16))
+
+
+def fit(graph: CheckedGraph, seed: int = 0, **options: Any) -> Fitted:
+    config = resolve_config("bagcn", options=options)
+    return fit_graph(graph, "bagcn", config, seed=seed)
+
+
+def test_it_learns() -> None:
+    graph = draw()
+    right = fit(graph, epochs=40).accuracy(graph.data.test_mask)
+    assert right is not None
+    assert right > 0.8  # a third is the majority
+
+
+def test_seeds() -> None:
+    graph = draw()
+    one, two = (fit(graph, 5, epochs=3).prediction.logits for _ in range(2))
+    assert torch.equal(one, two)
+    assert not torch.equal(one, fit(graph, 6, epochs=3).prediction.logits)
+
+
+def test_predictor_repeats_its_graph_and_survives_saving() -> None:
+    graph, other = draw(), draw(split=1, n=90)
+    fitted = fit(graph, epochs=7, refresh=3, roles=8, k=4, beta=0.9)
+    predictor = fitted.prediction.predictor
+    assert isinstance(predictor, BAGCNPredictor)
+    torch.testing.assert_close(predictor.logits(graph.data), fitted.prediction.logits)
+    again = BAGCNPredictor.restore(*predictor.state())
+    assert torch.equal(again.logits(other.data), predictor.logits(other.data))
+
+
+def test_shortcuts_are_searched_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    search = BAGCN.shortcuts
+
+    def count(self: BAGCN, *arguments: Any) -> Any:
+        calls.append(1)
+        return search(self, *arguments)
+
+    monkeypatch.setattr(BAGCN, "shortcuts", count)
+    fit(draw(n=60), epochs=10, refresh=4)
+    # In the epochs 0, 4 and 8, and once with the selected weights.
+    assert len(calls) == 4
+
+
+def test_loss_is_the_sum_of_its_terms() -> None:
+    torch.manual_seed(0)
+    logits, local, distant = torch.randn(3, 12, 4)
+    near, far = torch.randn(2, 12, 5)
+    both = Both(logits, local, distant, near, far)
+    nodes, target = torch.tensor([1, 4, 7]), torch.tensor([0, 3, 2])
+    head = nn.Linear(5, 5)
+    ce = [F.cross_entropy(z[nodes], target) for z in (logits, local, distant)]
+    # All nodes are anchors, and the order of the rows does not count.
+    contrast = info_nce(head(near), head(far), 0.4)
+    config = BAGCNConfig(mu=0.7, omega=0.2, tau=0.4)
+    expected = ce[0] + 0.2 * (ce[1] + ce[2]) + 0.7 * contrast
+    torch.testing.assert_close(bagcn_loss(both, head, nodes, target, config), expected)
+    bare = BAGCNConfig(mu=0.0, omega=0.0)
+    assert torch.equal(bagcn_loss(both, head, nodes, target, bare), ce[0])
+    # A sample of anchors is another contrast: two among two are easier to tell.
+    few = BAGCNConfig(mu=1.0, omega=0.0, tau=0.4, anchors=2)
+    with torch.no_grad():
+        easier = bagcn_loss(both, head, nodes, target, few) - ce[0]
+        assert float(easier) < float(contrast.detach())
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "terminal"])
+def test_tables_say_that_it_is_reconstructed(form: str) -> None:
+    cell = Cell(
+        "bagcn", "cora", Summary(80.0, 1.0, 2), paper=published("bagcn", "cora")
+    )
+    table = Comparison(("bagcn",), ("cora",), {("bagcn", "cora"): cell})
+    text = render(table, form)
+    assert "BAGCN (reconstructed)" in text
+    assert "bagcn" not in text
+    assert "83.70" in text  # the paper's
+    assert "reconstructed" in METHODS["bagcn"].summary
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"k": 0},
+        {"roles": 0},
+        {"refresh": 0},
+        {"anchors": 1},
+        {"beta": -0.1},
+        {"mu": -1.0},
+        {"omega": -1.0},
+        {"tau": 0.0},
+        {"input_dropout": 1.0},
+    ],
+)
+def test_refusals(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        BAGCNConfig(**wrong)

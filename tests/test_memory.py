@@ -1,0 +1,64 @@
+"""The memory a fit is said to take, against what processes were seen to take."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from elugcn.data.checks import check_data
+from elugcn.data.datasets import load_dataset
+from elugcn.memory import estimate_memory
+from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.methods.neural import GCNConfig
+
+MB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("method", "n", "options"),
+    [("elu-gcn", 20_000, []), ("elu-gcn", 100_000, [])],
+)
+def test_estimate_is_close_to_a_real_process(
+    method: str, n: int, options: list[str], tmp_path: object
+) -> None:
+    base = ["train", "--dataset", "sbm", "--data-option", f"n={n}", "--data-option",
+            "n_classes=10", "--method", method, "--set", "epochs=2", "--no-report",
+            "--json", "--out", f"{tmp_path}/run", *options]  # fmt: skip
+    command = [sys.executable, "-c", "from elugcn.cli import main; main()", *base]
+    said = json.loads(subprocess.check_output([*command, "--dry-run"]))
+    real = json.loads(subprocess.check_output(command))
+    assert said["memory_mb"]["total"] == pytest.approx(real["peak_rss_mb"], rel=0.25)
+    assert said["n_nodes"] == real["n_nodes"]
+    assert said["n_edges"] == real["n_edges"]
+    assert said["left_out"] == real["details"].get("left_out", [])
+
+
+def test_parts_by_hand() -> None:
+    data = check_data(load_dataset("sbm", n=300, n_features=8)).data
+    part = estimate_memory(data, GCNConfig(hidden_channels=16))
+    assert part.features == 4 * 300 * 8
+    assert part.graph == 36 * data.edge_index.size(1)
+    assert part.step == 4 * 300 * (3.5 * 16 + 12 * 5)
+    assert part.slack == part.features + part.graph + part.step
+    assert part.megabytes()["total"] == round(part.total / MB, 1)
+    # Features with few entries are stored again, by entry.
+    sparse = replace_x(data, torch.eye(300))
+    assert estimate_memory(sparse, GCNConfig()).features == 4 * 300 * 300 + 56 * 300
+
+
+def replace_x(data: object, x: torch.Tensor) -> object:
+    out = data.clone()  # type: ignore[attr-defined]
+    out.x = x
+    return out
+
+
+def test_the_hungriest_member_counts() -> None:
+    data = check_data(load_dataset("sbm", n=300)).data
+    config = ELUGCNConfig()
+    members = [replace(config, variants=(v,)) for v in config.variants]
+    each = [estimate_memory(data, m).step for m in members]
+    assert estimate_memory(data, config).step == max(each)
+    assert each[0] > each[1]
