@@ -12,6 +12,9 @@ from torch import Tensor
 from elugcn.data.edges import clean_edges
 from elugcn.errors import InputError
 
+# Entries that are checked at once.
+_BLOCK_ENTRIES = 2**22
+
 
 def as_features(x: Any, name: str) -> Tensor:
     """A finite float32 matrix: dense and contiguous, or sparse CSR.
@@ -27,9 +30,8 @@ def as_features(x: Any, name: str) -> Tensor:
     elif sp.issparse(x):
         check_numeric(getattr(x, "dtype", None), name)
     elif isinstance(x, np.ndarray) or hasattr(x, "__array__"):
-        x = np.asarray(x)
-        check_numeric(x.dtype, name)
-        x = torch.from_numpy(x.astype(np.float32))
+        check_numeric(np.asarray(x).dtype, name)
+        x = _from_array(x)
     else:
         raise InputError(
             f"{name} is a {type(x).__name__}: expected a numeric array or tensor of "
@@ -61,6 +63,16 @@ def check_numeric(dtype: Any, name: str) -> None:
         raise InputError(f"{name} has dtype {dtype}: expected real numbers")
 
 
+def _from_array(x: Any) -> Tensor:
+    """A float32 tensor; of a float32 file in memory the file itself, not a copy."""
+    on_disk = isinstance(x, np.memmap) and x.dtype == np.float32
+    values = np.asarray(x).astype(np.float32, copy=not on_disk)
+    with warnings.catch_warnings():
+        # Nothing here writes to features, and a file opened to be read can't be.
+        warnings.filterwarnings("ignore", message=".*not writable")
+        return torch.from_numpy(values)
+
+
 def _scipy_to_csr(x: Any) -> Tensor:
     rows = sp.csr_array(x, dtype=np.float32, copy=True)
     rows.sum_duplicates()
@@ -70,8 +82,14 @@ def _scipy_to_csr(x: Any) -> Tensor:
 
 def _refuse_nonfinite(x: Tensor, name: str) -> None:
     values = x if x.layout == torch.strided else x.values()
-    # A sum is one pass without a mask; only a suspicious one is looked into.
-    if bool(torch.isfinite(values.sum(dtype=torch.float64))):
+    # A sum is one pass without a mask; only a suspicious one is looked into. In blocks,
+    # because a sum in double precision makes a copy in double precision.
+    width = max(1, values.numel() // max(1, values.size(0)))
+    rows = max(1, _BLOCK_ENTRIES // width)
+    total = torch.zeros((), dtype=torch.float64)
+    for start in range(0, values.size(0), rows):
+        total += values[start : start + rows].sum(dtype=torch.float64)
+    if bool(torch.isfinite(total)):
         return
     bad = (~torch.isfinite(values)).nonzero()
     if not len(bad):

@@ -160,10 +160,15 @@ def test_interrupt(elugcn: Command, folder: Path) -> None:
             family.extend(psutil.Process().children())
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A suite that runs in the background of a shell has the signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=interrupt)
     thread.start()
-    done = elugcn("bench", "scale", "--quick", "--epochs", "100000")
-    thread.join()
+    try:
+        done = elugcn("bench", "scale", "--quick", "--epochs", "100000")
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, before)
     assert (done.code, done.out, done.err) == (130, "", "elugcn: interrupted\n")
     _, alive = psutil.wait_procs(family, timeout=10)
     assert alive == []

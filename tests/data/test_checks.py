@@ -3,6 +3,7 @@
 import copy
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -15,7 +16,12 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
 
 from elugcn.data.checks import CheckedGraph, check_data
+from elugcn.data.datasets import load_dataset
+from elugcn.data.features import as_features
 from elugcn.errors import InputError
+from elugcn.fitting import fit_graph
+from elugcn.methods.base import make_problem
+from elugcn.methods.neural import GCNConfig
 
 N = 6
 MASKS = {
@@ -379,3 +385,34 @@ def test_options_and_types_are_refused_by_name() -> None:
         check_data(Data(edge_index=torch.tensor([[0], [1]])), features="degree")
     with pytest.raises(InputError, match="no nodes"):
         check_data(Data(num_nodes=0), features="degree")
+
+
+def test_features_in_a_file_are_not_copied(tmp_path: Path) -> None:
+    """Float32 features may be larger than memory: the file is used as it is."""
+    path = tmp_path / "x.bin"
+    written = np.memmap(path, dtype=np.float32, mode="w+", shape=(34, 5))
+    written[:] = np.random.default_rng(0).normal(size=(34, 5))
+    written.flush()
+    x = np.memmap(path, dtype=np.float32, mode="r", shape=(34, 5))
+    data = load_dataset("karate")
+    data.x = as_features(x, "x")
+    assert data.x.data_ptr() == x.ctypes.data
+    checked = check_data(data).data
+    problem = make_problem(checked, GCNConfig(feature_norm="none"), torch.device("cpu"))
+    assert isinstance(problem.x, torch.Tensor)
+    assert problem.x.data_ptr() == x.ctypes.data
+    assert (
+        fit_graph(check_data(data), "gcn", GCNConfig(epochs=2)).prediction.epochs == 2
+    )
+    assert np.array_equal(x, np.asarray(written))
+    # Other types are converted, and so copied.
+    double = np.memmap(path, dtype=np.float64, mode="r", shape=(10, 5))
+    assert as_features(np.nan_to_num(double), "x").dtype == torch.float32
+
+
+def test_a_value_in_a_late_block_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elugcn.data.features._BLOCK_ENTRIES", 6)
+    x = np.zeros((9, 3), dtype=np.float32)
+    x[7, 2] = np.inf
+    with pytest.raises(InputError, match="node 7, column 2"):
+        as_features(x, "x")
