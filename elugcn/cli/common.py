@@ -72,7 +72,10 @@ def settle(graph: GraphOptions, fit: FitOptions, method: str | None = None) -> S
         if not set(said["graph"]) <= known:
             wrong = min(set(said["graph"]) - known)
             raise InputError(f"--config {fit.config}: unknown key {wrong!r} in graph")
-        graph = GraphOptions(**(_typed(said["graph"], fit.config) | _plain(graph)))
+        # Where the files are is said by the command line alone.
+        local = {name: getattr(graph, name) for name in _LOCAL}
+        said_here = _plain(graph) | local
+        graph = GraphOptions(**(_typed(said["graph"], fit.config) | said_here))
     seed = said.get("seed", 0) if fit.seed is None else fit.seed
     if not isinstance(seed, int):
         raise InputError(f"--config {fit.config}: seed must be a whole number")

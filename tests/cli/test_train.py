@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from elugcn.cli.common import settle
+from elugcn.cli.options import FitOptions, GraphOptions
 from elugcn.data.datasets import load_dataset
 from elugcn.training.progress import SILENT, Progress
 from tests.cli.conftest import LABELS, Command, Tables, rows_of
@@ -370,3 +372,13 @@ def test_an_interrupt_is_said(
     done = elugcn("train", *SBM, "--out", "run")
     assert (done.code, done.out, done.err) == (130, "", "elugcn: interrupted\n")
     assert list(folder.iterdir()) == []
+
+
+def test_data_dir_counts_beside_a_config(folder: Path) -> None:
+    file = folder / "a.yaml"
+    file.write_text("schema: 1\noptions: {}\ngraph: {dataset: cora, split: 2}\n")
+    said = GraphOptions(data_dir=folder / "here")
+    settings = settle(said, FitOptions(config=file))
+    assert settings.graph == GraphOptions(
+        dataset="cora", split=2, data_dir=folder / "here"
+    )
