@@ -21,10 +21,9 @@ from elugcn.methods.ptdnet import (
     PTDNet,
     PTDNetConfig,
     PTDNetPredictor,
-    hard_concrete,
-    open_probability,
     ptdnet_loss,
 )
+from elugcn.nn.edges import hard_concrete, open_probability
 
 LIMITS = (-0.1, 1.1)
 
