@@ -221,7 +221,14 @@ class CoGSL(nn.Module):
         """Logits n×c on V*."""
         return self.classify(x, self.views(x, adj))[0][-1]
 
+    def first_layer(self) -> list[nn.Parameter]:
+        """What ``decay="first"`` decays: the first layers of the classifiers."""
+        return [p for i in range(3) for p in self._classifier(i).first_layer()]
+
     def _classified(self, i: int, x: Features, graph: Operator) -> Tensor:
+        return self._classifier(i).classify(x, graph)
+
+    def _classifier(self, i: int) -> WeightedGCN:
         classifier = self.classifiers[i]
         assert isinstance(classifier, WeightedGCN)
-        return classifier.classify(x, graph)
+        return classifier

@@ -6,11 +6,13 @@
 i is the end that receives. An MLP on the features of both ends side by side starts
 with a linear map, which is a sum of two maps, one of each end: nodes are projected
 before edges look at them, so that no edge holds more than h numbers. In the second
-form the whole score is a sum of two, and an edge holds one.
+form the whole score is a sum of two, and an edge holds one. A score opens the gate of
+its edge by chance, and often exactly: fully, or not at all (hard concrete).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -95,3 +97,18 @@ class EdgeScorer(nn.Module):
     def forward(self, x: Features, pattern: CSR) -> Tensor:
         """Scores s for every stored entry, in their order, (E,)."""
         return self.scores(self.sides(x), pattern.row, pattern.col)
+
+
+def hard_concrete(
+    alpha: Tensor, tau: float | None, gamma: float, zeta: float
+) -> Tensor:
+    """Gates m in [0, 1] of scores α, O(E): drawn at temperature τ, fixed for None."""
+    if tau is not None:
+        u = torch.rand_like(alpha).clamp_(1e-7, 1 - 1e-7)
+        alpha = (alpha + torch.logit(u)) / tau
+    return (alpha.sigmoid() * (zeta - gamma) + gamma).clamp(0.0, 1.0)
+
+
+def open_probability(alpha: Tensor, tau: float, gamma: float, zeta: float) -> Tensor:
+    """P(m > 0) = σ(α − τ log(−γ/ζ)) of each gate."""
+    return (alpha - tau * math.log(-gamma / zeta)).sigmoid()

@@ -309,6 +309,15 @@ def test_more_neighbours_than_nodes(path_graph: Data) -> None:
     assert bool(fitted.prediction.logits.isfinite().all())
 
 
+def test_only_the_first_layer_can_be_decayed() -> None:
+    model = network()
+    first = {id(p) for p in model.first_layer()}
+    names = {k for k, p in model.named_parameters() if id(p) in first}
+    assert names == {
+        f"classifiers.{i}.{k}.0" for i in range(3) for k in ("weights", "biases")
+    }
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

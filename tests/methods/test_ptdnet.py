@@ -233,6 +233,13 @@ def test_predictor_repeats_its_graph_and_survives_saving() -> None:
     assert torch.equal(again.logits(other.data), predictor.logits(other.data))
 
 
+def test_only_the_first_layer_can_be_decayed() -> None:
+    model = network()
+    first = {id(p) for p in model.first_layer()}
+    names = {k for k, p in model.named_parameters() if id(p) in first}
+    assert names == {"gcn.weights.0", "gcn.biases.0"}
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
