@@ -34,18 +34,18 @@ def topk_pagerank(adj: CSR, alpha: float, k: int, steps: int = 10) -> CSR:
     k = min(k, n)
     turned = adj.T
     size = max(1, BLOCK // max(1, n))
-    columns, values = [], []
+    # Before the blocks: small results kept between large ones that go would leave
+    # holes in memory, as many as blocks.
+    column = torch.empty(n, k, dtype=torch.long, device=adj.col.device)
+    value = torch.empty(n, k, device=adj.col.device)
     for start in range(0, n, size):
         rows = torch.arange(start, min(start + size, n), device=adj.col.device)
-        value, column = torch.topk(_rows(turned, rows, alpha, steps), k, dim=1)
-        column, order = column.sort(dim=1)
-        columns.append(column)
-        values.append(value.gather(1, order))
-    column, value = torch.cat(columns).flatten(), torch.cat(values).flatten()
+        largest, at = torch.topk(_rows(turned, rows, alpha, steps), k, dim=1)
+        column[rows], order = at.sort(dim=1)
+        value[rows] = largest.gather(1, order)
     stored = value > 0
-    count = stored.view(n, k).sum(dim=1)
     crow = torch.zeros(n + 1, dtype=adj.crow.dtype, device=adj.col.device)
-    crow[1:] = count.cumsum(0)
+    crow[1:] = stored.sum(dim=1).cumsum(0)
     return CSR(crow, column[stored].to(adj.col.dtype), value[stored], n)
 
 

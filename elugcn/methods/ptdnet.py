@@ -25,7 +25,7 @@ terms are smaller by default (0.1, 0.01 and 27 in the code): once the second ter
 shut gates, these shut too many.
 
 The singular values come from power iteration (``elugcn.core.singular``). An epoch
-costs O(draws · (nnz(X)·h + E·h)) time and O(draws · E) memory.
+costs O(nnz(X)·h + draws·E·h) time and O(draws·(E + n·h)) memory.
 """
 
 from __future__ import annotations
