@@ -79,11 +79,18 @@ def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
     return MemoryEstimate(_PROGRAM, features, graph, step)
 
 
+def trained_members(
+    data: Data, config: ELUGCNConfig
+) -> tuple[list[tuple[str, ELUGCNConfig]], list[str]]:
+    """The members that a graph of this size gets, and the names left out."""
+    entries = data.edge_index.size(1) + int(data.num_nodes) * config.self_loops
+    return config.affordable(entries)
+
+
 def _members(data: Data, config: BaseConfig) -> list[BaseConfig]:
     if not isinstance(config, ELUGCNConfig):
         return [config]
-    entries = data.edge_index.size(1) + int(data.num_nodes) * config.self_loops
-    return [config.gcn(), *(m for _, m in config.affordable(entries)[0])]
+    return [config.gcn(), *(m for _, m in trained_members(data, config)[0])]
 
 
 def _step(n: int, classes: int, config: BaseConfig) -> float:

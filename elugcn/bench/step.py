@@ -18,7 +18,7 @@ from elugcn.bench.base import HIDDEN, MEMBER, Settings, Suite, load, two_views
 from elugcn.bench.measure import Times, Turns
 from elugcn.bench.peers import PyGGAT, PyGGCN, pyg_epochs
 from elugcn.bench.records import Outcome, shown
-from elugcn.core.sparse import CSR, _multiply, transposed_product
+from elugcn.core.sparse import CSR, multiply, transposed_product
 from elugcn.methods.base import Problem, Run, make_problem
 from elugcn.methods.elu_gcn import fit_elu_gcn
 from elugcn.training.threads import threads
@@ -110,7 +110,7 @@ def bare_products(problem: Problem) -> Callable[[], None]:
 def product(a: CSR | Tensor, z: Tensor) -> Tensor:
     """A Z by the kernel that training uses, without its records for gradients."""
     if isinstance(a, CSR):
-        return _multiply(a.crow, a.col, a.value, a.n_cols, z)
+        return multiply(a.crow, a.col, a.value, a.n_cols, z)
     return a @ z
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elugcn.bench.names import ALL, NAMES
-from elugcn.cli.common import console
-from elugcn.cli.reproduce import _check_folder, _names
+from elugcn.cli.common import check_pages, console, names_given
 from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.errors import InputError
 from elugcn.storage import json_safe
@@ -66,9 +65,9 @@ def run(
 
     chosen = get_suites(suite)
     folder = out or (_QUICK_OUT if quick else _OUT)
-    _check_folder(folder)
+    check_pages(folder)
     say = _say if sys.stderr.isatty() and not (quiet or json_) else _ignore
-    named = _names(datasets, "--datasets")
+    named = names_given(datasets, "--datasets")
     settings = Settings(quick, named, data_dir, repeats, epochs, say)
     _check_datasets(chosen, settings)
     records = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from dataclasses import dataclass, fields, replace
@@ -205,6 +206,25 @@ def fit_loaded(
 def names_in(text: str) -> list[str]:
     """The names of a comma-separated list."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def names_given(text: str | None, option: str) -> tuple[str, ...] | None:
+    """The names of an option; None if it is not given, an error if it is empty."""
+    if text is None:
+        return None
+    names = tuple(names_in(text))
+    if not names:
+        raise InputError(f"{option} {text!r}: expected names separated by commas")
+    return names
+
+
+def check_pages(folder: Path) -> None:
+    """Refuse a place for the pages before hours of work, not after."""
+    place = folder.resolve()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(f"--out {folder}: {place} is no directory to write to")
 
 
 def console() -> Console:

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from elugcn.cli.common import LoadedGraph, console
-from elugcn.memory import estimate_memory
+from elugcn.memory import estimate_memory, trained_members
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.elu_config import ELUGCNConfig
 
@@ -20,8 +20,7 @@ def plan(loaded: LoadedGraph, method: str, config: BaseConfig) -> dict[str, Any]
     members: list[str] = []
     left_out: list[str] = []
     if isinstance(config, ELUGCNConfig):
-        entries = data.edge_index.size(1) + int(data.num_nodes) * config.self_loops
-        chosen, left_out = config.affordable(entries)
+        chosen, left_out = trained_members(data, config)
         members = [name for name, _ in chosen]
     return {
         "dataset": loaded.name,

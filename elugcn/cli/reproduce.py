@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elugcn.cli.common import console, names_in, print_json
+from elugcn.cli.common import check_pages, console, names_given, print_json
 from elugcn.data.datasets import dataset_info
 from elugcn.errors import InputError
 from elugcn.evaluation.monitor import default_monitor
@@ -81,10 +80,10 @@ def run(
     from elugcn.experiments.runner import Circumstances, NothingToShowError, reproduce
 
     chosen = get_experiments(experiment)
-    named = _names(datasets, "--datasets"), _names(methods, "--methods")
+    named = names_given(datasets, "--datasets"), names_given(methods, "--methods")
     _check(seeds, *named)
     folder = out or (_QUICK_OUT if quick else _OUT)
-    _check_folder(folder)
+    check_pages(folder)
     place = store or (_QUICK_OUT if quick else _OUT) / "store"
     circumstances = Circumstances(
         Store(place),
@@ -166,15 +165,6 @@ def _command(
     return shlex.join(words)
 
 
-def _names(text: str | None, option: str) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    names = tuple(names_in(text))
-    if not names:
-        raise InputError(f"{option} {text!r}: expected names separated by commas")
-    return names
-
-
 def _check(
     seeds: int | None,
     datasets: tuple[str, ...] | None,
@@ -188,12 +178,3 @@ def _check(
     for name in methods or ():
         if name not in METHODS:
             raise InputError(f"unknown method {name!r}; there are {', '.join(METHODS)}")
-
-
-def _check_folder(folder: Path) -> None:
-    """Refuse a place for the pages before hours of work, not after."""
-    place = folder.resolve()
-    while not place.exists():
-        place = place.parent
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise InputError(f"--out {folder}: {place} is no directory to write to")

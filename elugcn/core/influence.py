@@ -56,37 +56,6 @@ def influence_on(
     return normalize_rows(total[labelled].T)
 
 
-def influence_of(
-    operator: CSR | Coupled,
-    labelled: Tensor,
-    nodes: Tensor,
-    steps: int = 50,
-    alpha: float = 0.9,
-) -> Tensor:
-    """Influence of some labelled nodes on every node, unscaled.
-
-    Columns of T: O(steps·nnz·m) time and O(n·m) memory for m nodes. Divided by the row
-    sums of all labelled nodes together these are the shares of ``influence_on``.
-
-    Args:
-        operator: Â, n×n, or what labels travel by instead of it.
-        labelled: Mask of the training nodes, which holds all of ``nodes``, (n,).
-        nodes: Labelled nodes that influence, (m,).
-        steps: Steps of label propagation.
-        alpha: Share of the neighbours in each step.
-
-    Returns:
-        n×m, not negative.
-    """
-    start = torch.zeros(labelled.numel(), nodes.numel())
-    start[nodes, torch.arange(nodes.numel())] = 1.0
-    y, known = start.clone(), start[labelled]
-    for _ in range(steps):
-        y = torch.lerp(y, operator @ y, alpha)
-        y[labelled] = known
-    return y
-
-
 def transposed(operator: CSR | Coupled) -> CSR | Coupled:
     """The transpose of what labels travel by; ÂÂᵀ is its own."""
     return operator if isinstance(operator, Coupled) else operator.T

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -36,11 +36,12 @@ from elugcn.methods.neural import (
     check_least,
     check_probability,
     network_logits,
+    train_network,
+    widths,
 )
 from elugcn.nn.bagcn import BAGCN, Both
 from elugcn.nn.losses import info_nce
 from elugcn.nn.projection import ProjectionHead
-from elugcn.training.loop import train
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,11 +104,7 @@ def bagcn_loss(
 
 def fit_bagcn(problem: Problem, config: BAGCNConfig, run: Run) -> Prediction:
     """Train both views together, looking for better shortcuts now and then."""
-    facts: dict[str, Any] = {
-        "in_channels": problem.in_channels,
-        "hidden_channels": config.hidden_channels,
-        "out_channels": problem.num_classes,
-        "dropout": config.dropout,
+    facts = widths(problem, config) | {
         "input_dropout": config.input_dropout,
         "roles": config.roles,
         "k": config.k,
@@ -127,16 +124,15 @@ def fit_bagcn(problem: Problem, config: BAGCNConfig, run: Run) -> Prediction:
             both = model.views(problem.x, problem.adj, pairs[0])
             return bagcn_loss(both, head, nodes, target, config)
 
-        trained = train(
+        trained = train_network(
+            problem,
+            config,
+            run,
             model,
-            loss,
-            lambda: model.views(problem.x, problem.adj, pairs[0]).logits,
-            problem.y,
-            problem.val_mask,
-            config.fit(),
+            "BAGCN",
+            forward=lambda: model.views(problem.x, problem.adj, pairs[0]).logits,
+            loss=loss,
             extra=head,
-            progress=run.progress,
-            stage="BAGCN",
         )
         with torch.no_grad():
             trained.logits = network_logits(model, problem.x, problem.adj)

@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -45,6 +45,7 @@ from elugcn.methods.neural import (
     as_prediction,
     check_least,
     check_probability,
+    widths,
 )
 from elugcn.nn.cogsl import CoGSL
 from elugcn.nn.mutual import Anchors, MutualInformation, gathered_features
@@ -206,11 +207,7 @@ class CoGSLPredictor(NetworkPredictor):
 
 def fit_cogsl(problem: Problem, config: CoGSLConfig, run: Run) -> Prediction:
     """Train estimators, classifiers and information in turns."""
-    facts: dict[str, Any] = {
-        "in_channels": problem.in_channels,
-        "hidden_channels": config.hidden_channels,
-        "out_channels": problem.num_classes,
-        "dropout": config.dropout,
+    facts = widths(problem, config) | {
         "estimator_channels": config.estimator_channels,
         "estimator_dropout": config.estimator_dropout,
         "mu": [config.mu1, config.mu2],

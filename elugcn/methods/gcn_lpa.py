@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -35,9 +35,10 @@ from elugcn.methods.neural import (
     as_prediction,
     check_least,
     check_probability,
+    train_network,
+    widths,
 )
 from elugcn.nn.gcn_lpa import GCNLPA, label_loss, spread
-from elugcn.training.loop import train
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +81,7 @@ def gcn_lpa_loss(model: GCNLPA, problem: Problem, config: GCNLPAConfig) -> Tenso
 
 def fit_gcn_lpa(problem: Problem, config: GCNLPAConfig, run: Run) -> Prediction:
     """Train the GCN and the weights of the edges together."""
-    facts: dict[str, Any] = {
-        "in_channels": problem.in_channels,
-        "hidden_channels": config.hidden_channels,
-        "out_channels": problem.num_classes,
-        "dropout": config.dropout,
+    facts = widths(problem, config) | {
         "input_dropout": config.input_dropout,
         "num_layers": config.num_layers,
         "num_nodes": problem.num_nodes,
@@ -94,15 +91,13 @@ def fit_gcn_lpa(problem: Problem, config: GCNLPAConfig, run: Run) -> Prediction:
     with run.clock("train"):
         model = GCNLPA(**facts).to(run.device)
         model.learn_on(problem.adj)
-        trained = train(
+        trained = train_network(
+            problem,
+            config,
+            run,
             model,
-            lambda epoch: gcn_lpa_loss(model, problem, config),
-            lambda: model(problem.x, problem.adj),
-            problem.y,
-            problem.val_mask,
-            config.fit(),
-            progress=run.progress,
-            stage="GCN-LPA",
+            "GCN-LPA",
+            loss=lambda epoch: gcn_lpa_loss(model, problem, config),
         )
     predictor = GCNLPAPredictor(model, problem.scaler, config.view, facts)
     return as_prediction(trained, predictor, run)

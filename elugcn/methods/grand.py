@@ -25,7 +25,6 @@ epoch costs O(S·nnz(X)·h + S·K·E·h).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -39,11 +38,11 @@ from elugcn.methods.neural import (
     as_prediction,
     check_least,
     check_probability,
-    network_logits,
+    train_network,
+    widths,
 )
 from elugcn.nn import GCN
 from elugcn.nn.losses import consistency_loss
-from elugcn.training.loop import train
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +95,7 @@ def grand_loss(
 
 def fit_grand(problem: Problem, config: GRANDConfig, run: Run) -> Prediction:
     """Train on random propagations of the features."""
-    facts: dict[str, Any] = {
-        "in_channels": problem.in_channels,
-        "hidden_channels": config.hidden_channels,
-        "out_channels": problem.num_classes,
-        "dropout": config.dropout,
+    facts = widths(problem, config) | {
         "norm": config.norm,
         "order": config.order,
         "drop_node": config.drop_node,
@@ -116,15 +111,13 @@ def fit_grand(problem: Problem, config: GRANDConfig, run: Run) -> Prediction:
             outputs = model(problem.x, problem.adj, draws=config.draws)
             return grand_loss(outputs, nodes, target, config)
 
-        trained = train(
+        trained = train_network(
+            problem,
+            config,
+            run,
             model,
-            loss,
-            lambda: network_logits(model, problem.x, problem.adj),
-            problem.y,
-            problem.val_mask,
-            config.fit(),
-            progress=run.progress,
-            stage="GRAND",
+            "GRAND",
+            loss=loss,
         )
     predictor = NetworkPredictor(model, problem.scaler, config.view, facts)
     return as_prediction(trained, predictor, run)

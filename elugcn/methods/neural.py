@@ -186,16 +186,21 @@ def network_logits(model: nn.Module, x: CSR | Tensor, adj: CSR) -> Tensor:
     return out
 
 
-def build(
-    problem: Problem, config: NetworkConfig, device: torch.device
-) -> tuple[GCN | MLP, dict[str, Any]]:
-    """The network a configuration describes, and the arguments that rebuild it."""
-    facts: dict[str, Any] = {
+def widths(problem: Problem, config: NetworkConfig) -> dict[str, Any]:
+    """The arguments that every network on this graph has."""
+    return {
         "in_channels": problem.in_channels,
         "hidden_channels": config.hidden_channels,
         "out_channels": problem.num_classes,
         "dropout": config.dropout,
     }
+
+
+def build(
+    problem: Problem, config: NetworkConfig, device: torch.device
+) -> tuple[GCN | MLP, dict[str, Any]]:
+    """The network a configuration describes, and the arguments that rebuild it."""
+    facts = widths(problem, config)
     model: GCN | MLP
     if isinstance(config, GCNConfig):
         facts |= {
@@ -221,8 +226,10 @@ def train_network(
     model: nn.Module,
     stage: str,
     forward: Callable[[], Tensor] | None = None,
+    loss: Callable[[int], Tensor] | None = None,
+    extra: nn.Module | None = None,
 ) -> Trained:
-    """Train any network with cross-entropy on the training nodes.
+    """Train any network, with cross-entropy on the training nodes if not said.
 
     Args:
         problem: The graph.
@@ -232,6 +239,8 @@ def train_network(
         stage: Name for the progress display.
         forward: Logits of all nodes, where there is a cheaper way to them than the
             network on X and Â.
+        loss: The objective of an epoch, where it is another one.
+        extra: Parameters trained along but not selected.
     """
     nodes = problem.train_index
     target = problem.y[nodes]
@@ -243,11 +252,12 @@ def train_network(
 
     return train(
         model,
-        lambda epoch: F.cross_entropy(predict()[nodes], target),
+        loss or (lambda epoch: F.cross_entropy(predict()[nodes], target)),
         predict,
         problem.y,
         problem.val_mask,
         config.fit(),
+        extra=extra,
         progress=run.progress,
         stage=stage,
     )
@@ -286,13 +296,7 @@ def fit_model(
 
     ``own`` are the arguments of the network beyond its widths and dropout.
     """
-    facts: dict[str, Any] = {
-        "in_channels": problem.in_channels,
-        "hidden_channels": config.hidden_channels,
-        "out_channels": problem.num_classes,
-        "dropout": config.dropout,
-        **own,
-    }
+    facts = widths(problem, config) | own
     run.reseed()
     with run.clock("train"):
         model = model_class(**facts).to(run.device)

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -45,11 +45,12 @@ from elugcn.methods.neural import (
     as_prediction,
     check_least,
     check_probability,
+    train_network,
+    widths,
 )
 from elugcn.nn.edges import EdgeScorer
 from elugcn.nn.layers import Features
 from elugcn.nn.weighted import Edges, WeightedGCN
-from elugcn.training.loop import train
 
 COLDEST = 0.05
 
@@ -158,11 +159,7 @@ def fit_neuralsparse(
     problem: Problem, config: NeuralSparseConfig, run: Run
 ) -> Prediction:
     """Train the scorer through the GCN, with cross-entropy on the training nodes."""
-    facts: dict[str, Any] = {
-        "in_channels": problem.in_channels,
-        "hidden_channels": config.hidden_channels,
-        "out_channels": problem.num_classes,
-        "dropout": config.dropout,
+    facts = widths(problem, config) | {
         "k": config.k,
         "scorer_channels": config.scorer_channels,
         "self_loops": config.self_loops,
@@ -179,15 +176,13 @@ def fit_neuralsparse(
             logits: Tensor = model(problem.x, problem.adj)
             return F.cross_entropy(logits[nodes], target)
 
-        trained = train(
+        trained = train_network(
+            problem,
+            config,
+            run,
             model,
-            loss,
-            lambda: model(problem.x, problem.adj),
-            problem.y,
-            problem.val_mask,
-            config.fit(),
-            progress=run.progress,
-            stage="NeuralSparse",
+            "NeuralSparse",
+            loss=loss,
         )
     predictor = NeuralSparsePredictor(model, problem.scaler, config.view, facts)
     return as_prediction(trained, predictor, run)

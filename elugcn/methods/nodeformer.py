@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -34,10 +34,10 @@ from elugcn.methods.neural import (
     NetworkPredictor,
     as_prediction,
     check_least,
-    network_logits,
+    train_network,
+    widths,
 )
 from elugcn.nn.nodeformer import NodeFormer
-from elugcn.training.loop import train
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +73,7 @@ class NodeFormerPredictor(NetworkPredictor):
 
 def fit_nodeformer(problem: Problem, config: NodeFormerConfig, run: Run) -> Prediction:
     """Train with cross-entropy on training nodes and the likelihood of the edges."""
-    facts: dict[str, Any] = {
-        "in_channels": problem.in_channels,
-        "hidden_channels": config.hidden_channels,
-        "out_channels": problem.num_classes,
-        "dropout": config.dropout,
+    facts = widths(problem, config) | {
         "num_layers": config.num_layers,
         "heads": config.heads,
         "features": config.features,
@@ -99,15 +95,13 @@ def fit_nodeformer(problem: Problem, config: NodeFormerConfig, run: Run) -> Pred
             value = F.cross_entropy(logits, target)
             return value - config.lambda_link * likelihood
 
-        trained = train(
+        trained = train_network(
+            problem,
+            config,
+            run,
             model,
-            loss,
-            lambda: network_logits(model, problem.x, problem.adj),
-            problem.y,
-            problem.val_mask,
-            config.fit(),
-            progress=run.progress,
-            stage="NodeFormer",
+            "NodeFormer",
+            loss=loss,
         )
     predictor = NodeFormerPredictor(model, problem.scaler, config.view, facts)
     return as_prediction(trained, predictor, run)

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -48,11 +48,12 @@ from elugcn.methods.neural import (
     as_prediction,
     check_least,
     check_probability,
+    train_network,
+    widths,
 )
 from elugcn.nn.edges import EdgeScorer, hard_concrete, open_probability
 from elugcn.nn.layers import Features
 from elugcn.nn.weighted import Edges, Propagation, WeightedGCN
-from elugcn.training.loop import train
 
 HOTTEST, COLDEST = 2.0, 0.05
 
@@ -209,11 +210,7 @@ class PTDNetPredictor(NetworkPredictor):
 
 def fit_ptdnet(problem: Problem, config: PTDNetConfig, run: Run) -> Prediction:
     """Train the gates and the GCN together."""
-    facts: dict[str, Any] = {
-        "in_channels": problem.in_channels,
-        "hidden_channels": config.hidden_channels,
-        "out_channels": problem.num_classes,
-        "dropout": config.dropout,
+    facts = widths(problem, config) | {
         "scorer_channels": config.scorer_channels,
         "gamma": config.gamma,
         "zeta": config.zeta,
@@ -232,15 +229,13 @@ def fit_ptdnet(problem: Problem, config: PTDNetConfig, run: Run) -> Prediction:
             draws = model.draws(x, adj, tau, config.draws)
             return ptdnet_loss(draws, nodes, target, tau, config, singular)
 
-        trained = train(
+        trained = train_network(
+            problem,
+            config,
+            run,
             model,
-            loss,
-            lambda: model(x, adj),
-            problem.y,
-            problem.val_mask,
-            config.fit(),
-            progress=run.progress,
-            stage="PTDNet",
+            "PTDNet",
+            loss=loss,
         )
     predictor = PTDNetPredictor(model, problem.scaler, config.view, facts)
     return as_prediction(trained, predictor, run)

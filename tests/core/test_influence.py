@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 from elugcn.core.direction import Coupled
 from elugcn.core.influence import (
     hop_distance,
-    influence_of,
     influence_on,
 )
 from elugcn.core.propagation import propagate_labels
@@ -47,9 +46,7 @@ def dense_influence(a: np.ndarray, labelled: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("both", [True, False])
 @pytest.mark.parametrize("coupled", [True, False])
-def test_rows_and_columns_are_those_of_the_dense_operator(
-    both: bool, coupled: bool
-) -> None:
+def test_rows_are_those_of_the_dense_operator(both: bool, coupled: bool) -> None:
     data = random_graph(3, both=both)
     adj = normalized_adjacency(data.edge_index, 14)
     dense = adj.to_dense().double().numpy()
@@ -57,9 +54,6 @@ def test_rows_and_columns_are_those_of_the_dense_operator(
     dense = dense @ dense.T if coupled else dense
     labelled = data.train_mask
     t = dense_influence(dense, labelled.numpy())
-    nodes = labelled.nonzero().squeeze(1)[[2, 0]]
-    columns = influence_of(operator, labelled, nodes, STEPS, ALPHA)
-    np.testing.assert_allclose(columns, t[:, nodes], rtol=1e-5, atol=1e-7)
     rows = influence_on(operator, labelled, torch.tensor([5, 0, 9]), STEPS, ALPHA)
     expected = t[[5, 0, 9]][:, labelled.numpy()]
     total = expected.sum(axis=1, keepdims=True)
@@ -87,11 +81,6 @@ def test_influence_by_hand() -> None:
     labelled = torch.tensor([True, False, True])
     shares = influence_on(adj, labelled, torch.tensor([1, 0]), 1, 0.5)
     torch.testing.assert_close(shares, torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
-    # One step with α = ½ takes half of Â_10 = 1/√6.
-    column = influence_of(adj, labelled, torch.tensor([0]), 1, 0.5)
-    torch.testing.assert_close(
-        column, torch.tensor([[1.0], [0.5 / 6**0.5], [0.0]]), rtol=1e-6, atol=0
-    )
 
 
 def test_a_node_out_of_reach_hears_nobody() -> None:
