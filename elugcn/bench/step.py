@@ -18,9 +18,12 @@ from elugcn.bench.base import HIDDEN, MEMBER, Settings, Suite, load, two_views
 from elugcn.bench.measure import Times, Turns
 from elugcn.bench.peers import PyGGAT, PyGGCN, pyg_epochs
 from elugcn.bench.records import Outcome, shown
+from elugcn.core.operators import LowRankGraph
 from elugcn.core.sparse import CSR, multiply, transposed_product
 from elugcn.methods.base import Problem, Run, make_problem
 from elugcn.methods.elu_gcn import fit_elu_gcn
+from elugcn.nn import GCN as Network
+from elugcn.nn.field import Field, field_of
 from elugcn.training.threads import threads
 
 if TYPE_CHECKING:
@@ -74,7 +77,8 @@ def bare_products(problem: Problem) -> Callable[[], None]:
 
     Training: Z = X W₁; Â Z and S* Z; their 2n rows times W₂; Â on both views; the
     projection head on both. Backward: the two factors of each, but for X. Validation:
-    the training products again, without the head.
+    the training products again, without the head, as far as the validation nodes need
+    them.
     """
     n, c, h = problem.num_nodes, problem.num_classes, HIDDEN
     x, a = problem.x, problem.adj
@@ -91,6 +95,10 @@ def bare_products(problem: Problem) -> Callable[[], None]:
         hidden @ w2
         product(a, beside)
 
+    nodes = problem.val_mask.nonzero().squeeze(1)
+    field = field_of(Network(x.shape[1], h, c), x, a, LowRankGraph(left, right), nodes)
+    validation = forward if field is None else products_of(field, w1, w2)
+
     def run() -> None:
         forward()
         logits @ head
@@ -102,9 +110,29 @@ def bare_products(problem: Problem) -> Callable[[], None]:
         product(a_t, wide)
         right @ (left.T @ wide)
         transposed(x, wide)
-        forward()
+        validation()
 
     return torch.no_grad()(run)
+
+
+def products_of(field: Field, w1: Tensor, w2: Tensor) -> Callable[[], None]:
+    """The forward products of both views for the nodes of a field."""
+    first, second = (layer.operator for layer in field.layers)
+    elu_graph, h, c = field.elu_graph, w1.size(1), w2.size(1)
+    assert isinstance(first, CSR)
+    assert isinstance(second, CSR)
+    assert elu_graph is not None
+    read, near = torch.rand(first.n_cols, h), torch.rand(2 * first.shape[0], h)
+    beside = torch.rand(second.n_cols, 2 * c)
+
+    def run() -> None:
+        product(field.x, w1)
+        product(first, read)
+        elu_graph @ (read if field.elu_x is None else field.elu_x @ w1)
+        near @ w2
+        product(second, beside)
+
+    return run
 
 
 def product(a: CSR | Tensor, z: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ from elugcn.methods.elu_candidates import Candidate, choose
 from elugcn.methods.elu_config import ELUGCNConfig, h_from
 from elugcn.methods.elu_objective import Objective, pseudo_label_weights
 from elugcn.methods.elu_predictor import ELUGCNPredictor
-from elugcn.methods.neural import NetworkPredictor, build, fit_network
+from elugcn.methods.neural import NetworkPredictor, build, fit_network, validation
 from elugcn.nn import GCN
 from elugcn.training.loop import Trained, train
 
@@ -224,6 +224,9 @@ def _train_views(
         problem.y,
         problem.val_mask,
         config.fit(),
+        validate=validation(
+            problem, model, used, lambda views: objective.mix(views, config.eta)
+        ),
         extra=objective.head,
         progress=run.progress,
         stage=name,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from elugcn.core.operators import ELUGraph
 from elugcn.core.utilization import LabelUtilization
 from elugcn.methods.base import Problem
 from elugcn.methods.elu_config import ELUGCNConfig
 from elugcn.nn import GCN, ProjectionHead
+from elugcn.nn.contrast import projected_contrast
 from elugcn.nn.losses import (
     consistency_loss,
-    contrastive_loss,
     entropy_loss,
     weighted_cross_entropy,
 )
@@ -49,7 +49,7 @@ class Objective:
             self.pseudo_weight = weights[self.pseudo_index]
         self.has_pseudo = weights is not None
         contrast = config.lambda_con > 0 and config.contrast_weight > 0
-        self.head: nn.Module | None = None
+        self.head: ProjectionHead | None = None
         if contrast and graph is not None:
             self.head = ProjectionHead(problem.num_classes).to(problem.y.device)
 
@@ -101,11 +101,10 @@ class Objective:
     def _contrast(self, views: list[Tensor]) -> Tensor:
         if self.head is None:
             return views[0].new_zeros(())
-        # Both views at once: half the calls.
-        original, elu = self.head(torch.cat([views[0], views[-1]])).chunk(2)
-        loss = contrastive_loss(
-            original,
-            elu,
+        loss = projected_contrast(
+            self.head,
+            views[0],
+            views[-1],
             self.elu,
             self.nelu,
             self.config.tau,

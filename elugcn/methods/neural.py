@@ -25,6 +25,7 @@ from elugcn.methods.base import (
 )
 from elugcn.methods.scaling import FeatureScaler
 from elugcn.nn import GCN, MLP
+from elugcn.nn.field import Operator, field_of
 from elugcn.training.loop import Fit, Trained, train
 
 
@@ -250,6 +251,9 @@ def train_network(
             return forward()
         return network_logits(model, problem.x, problem.adj)
 
+    validate = None
+    if isinstance(model, GCN) and forward is None:
+        validate = validation(problem, model)
     return train(
         model,
         loss or (lambda epoch: F.cross_entropy(predict()[nodes], target)),
@@ -257,10 +261,30 @@ def train_network(
         problem.y,
         problem.val_mask,
         config.fit(),
+        validate=validate,
         extra=extra,
         progress=run.progress,
         stage=stage,
     )
+
+
+def validation(
+    problem: Problem,
+    model: GCN,
+    graph: Operator | None = None,
+    mix: Callable[[list[Tensor]], Tensor] = lambda views: views[0],
+) -> Callable[[], Tensor] | None:
+    """Logits of the validation nodes alone; None where all nodes cost no more.
+
+    Args:
+        problem: The graph.
+        model: Will be asked in evaluation mode.
+        graph: S*, if there is a second view.
+        mix: The output, given those of the views.
+    """
+    nodes = problem.val_mask.nonzero().squeeze(1)
+    field = field_of(model, problem.x, problem.adj, graph, nodes)
+    return None if field is None else lambda: mix(model.evaluate(field))
 
 
 def fit_network(

@@ -24,7 +24,7 @@ from elugcn.core.edge_weights import row_softmax
 from elugcn.core.pagerank import topk_pagerank
 from elugcn.core.random import dropout
 from elugcn.core.sparse import CSR, normalized_adjacency
-from elugcn.nn.gcn import Operator
+from elugcn.nn.field import Operator
 from elugcn.nn.layers import Features
 from elugcn.nn.weighted import Edges, Propagation, WeightedGCN
 

@@ -10,7 +10,6 @@ once for all views, and the later layers of all views share one sparse product.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -20,14 +19,8 @@ from elugcn.core.propagation import MixedOrder
 from elugcn.core.random import dropout, keep_mask
 from elugcn.core.sparse import CSR
 from elugcn.nn.activation import activate
+from elugcn.nn.field import Field, Layer, Operator
 from elugcn.nn.layers import Features, RowNorm, SharedProduct, drop_matmul
-
-
-class Operator(Protocol):
-    """Anything that multiplies a dense matrix: Â, S*, in factors or explicit."""
-
-    def __matmul__(self, z: Tensor) -> Tensor:
-        """The product with an n×k matrix."""
 
 
 class GCN(nn.Module):
@@ -128,13 +121,33 @@ class GCN(nn.Module):
             O(nnz(X)·h + v·nnz(Â)·h) for v views; S* in factors adds O(n·c·h).
         """
         draws = draws if self.training else 1
-        first: Operator = MixedOrder(adj, self.order) if self.order else adj
         zs = [self._first_product(x) for _ in range(draws)]
         if self.training:
             self._shared.forget()
-        hidden = self._propagate(first, zs)
+        first: Operator = MixedOrder(adj, self.order) if self.order else adj
+        layers = [Layer(first), *[Layer(adj)] * (len(self.weights) - 1)]
+        hidden = self._propagate(layers[0], zs)
         if elu_graph is not None:
-            hidden.append(self._elu_view(elu_graph, zs[0]))
+            hidden.append(self._elu_view(elu_graph, zs[0], zs[0], layers[0]))
+        return self._later_layers(hidden, layers)
+
+    def evaluate(self, field: Field) -> list[Tensor]:
+        """What ``forward`` gives in evaluation mode, for the nodes of a field only."""
+        z = self._first_product(field.x)
+        hidden = self._propagate(field.layers[0], [z])
+        if field.elu_graph is not None:
+            source = z if field.elu_x is None else field.elu_x @ self.weights[0]
+            view = self._elu_view(field.elu_graph, source, z, field.layers[0])
+            hidden.append(view)
+        return self._later_layers(hidden, field.layers, field.at)
+
+    def _later_layers(
+        self,
+        hidden: list[Tensor],
+        layers: Sequence[Layer],
+        at: Sequence[Tensor] | None = None,
+    ) -> list[Tensor]:
+        """The outputs of the views, given the first layer of each before its bias."""
         # The views are stacked as rows (v·n × h): one dropout, one dense product.
         views = len(hidden)
         kept: list[Tensor] = []
@@ -142,8 +155,16 @@ class GCN(nn.Module):
             h, scale = self._activated(hidden, i, kept)
             if i + 1 < len(self.weights):
                 h = h @ (self.weights[i + 1] * scale)
-                hidden = [h] if self.order else self._propagate(adj, h.chunk(views))
+                if self.order:
+                    hidden = [h]
+                else:
+                    hidden = self._propagate(layers[i + 1], h.chunk(views))
         if self.head is not None:
+            if at is not None:
+                kept = [
+                    h.view(views, -1, h.size(1))[:, rows].flatten(0, 1)
+                    for h, rows in zip(kept, at, strict=True)
+                ]
             h = dropout(self._jumped(kept), self.dropout, self.training)
             return list(self.head(h).chunk(views))
         outputs = [z + self.biases[-1] for z in hidden]
@@ -178,27 +199,30 @@ class GCN(nn.Module):
             z = z * keep_mask((z.size(0), 1), self.drop_node, z)
         return z
 
-    def _propagate(self, operator: Operator, zs: Sequence[Tensor]) -> list[Tensor]:
+    def _propagate(self, layer: Layer, zs: Sequence[Tensor]) -> list[Tensor]:
         """Each n×(parts·b) product of features and weights to n×b, by one product."""
         if self.directions == 1 and not self.residual:
-            return _side_by_side(operator, zs)
+            return _side_by_side(layer.operator, zs)
         split = [z.chunk(self.directions + self.residual, dim=1) for z in zs]
         graph = [torch.cat(parts[: self.directions]) for parts in split]
-        out = _side_by_side(operator, graph)
+        out = _side_by_side(layer.operator, graph)
         if not self.residual:
             return out
-        return [o + parts[-1] for o, parts in zip(out, split, strict=True)]
+        return [o + layer.own(parts[-1]) for o, parts in zip(out, split, strict=True)]
 
     def _graph_part(self, z: Tensor) -> Tensor:
         parts = z.chunk(self.directions + self.residual, dim=1)
         return torch.stack(parts[: self.directions]).sum(dim=0)
 
-    def _elu_view(self, elu_graph: Operator, z: Tensor) -> Tensor:
+    def _elu_view(
+        self, elu_graph: Operator, source: Tensor, z: Tensor, layer: Layer
+    ) -> Tensor:
+        """S* times ``source``, and the residual part of ``z``."""
         if self.directions == 1 and not self.residual:
-            return elu_graph @ z
-        out = elu_graph @ self._graph_part(z)
+            return elu_graph @ source
+        out = elu_graph @ self._graph_part(source)
         if self.residual:
-            out = out + z.chunk(self.directions + 1, dim=1)[-1]
+            out = out + layer.own(z.chunk(self.directions + 1, dim=1)[-1])
         return out
 
     def _jumped(self, kept: list[Tensor]) -> Tensor:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from elugcn.core.edge_weights import Weighted
 from elugcn.core.random import dropout
 from elugcn.core.sparse import CSR
-from elugcn.nn.gcn import Operator
+from elugcn.nn.field import Operator
 from elugcn.nn.layers import Features, drop_matmul
 
 

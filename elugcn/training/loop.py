@@ -52,6 +52,7 @@ def train(
     val_mask: Tensor,
     fit: Fit,
     *,
+    validate: Callable[[], Tensor] | None = None,
     extra: nn.Module | None = None,
     progress: Progress = SILENT,
     stage: str = "train",
@@ -65,6 +66,8 @@ def train(
         labels: y, −1 where unknown.
         val_mask: Nodes that decide. If empty, the last epoch is kept.
         fit: Learning rate, decay, epochs, patience, selection.
+        validate: Logits of the nodes that decide, in their order, where that is
+            cheaper than those of all nodes, which are then computed once, at the end.
         extra: Parameters trained along but not selected (a projection head).
         progress: Told of every epoch.
         stage: Name for the progress display.
@@ -87,9 +90,10 @@ def train(
             optimizer.step()
             model.eval()
             with torch.no_grad():
-                logits = predict()
+                logits = predict() if validate is None else validate()
+                chosen = logits[nodes] if validate is None else logits
             record = {"epoch": float(epoch), "loss": float(value.detach())}
-            accuracy, val_loss = _validate(logits, nodes, target)
+            accuracy, val_loss = _validate(chosen, target)
             record |= {"val_accuracy": accuracy, "val_loss": val_loss}
             history.append(record)
             advance(record)
@@ -101,6 +105,9 @@ def train(
     assert best is not None, "epochs must be at least 1"
     model.load_state_dict(state)
     model.eval()
+    if validate is not None:
+        with torch.no_grad():
+            best.logits = predict()
     best.n_iter = len(history)
     best.history = history
     best.seconds = time.perf_counter() - start
@@ -127,12 +134,11 @@ def _adam(model: nn.Module, extra: nn.Module | None, fit: Fit) -> torch.optim.Op
     return torch.optim.Adam(groups, lr=fit.lr, fused=True)
 
 
-def _validate(logits: Tensor, nodes: Tensor, target: Tensor) -> tuple[float, float]:
-    if not nodes.numel():
+def _validate(chosen: Tensor, target: Tensor) -> tuple[float, float]:
+    if not target.numel():
         return float("nan"), float("nan")
-    chosen = logits[nodes]
     # A quotient of counts: equal results must compare equal.
-    accuracy = int((chosen.argmax(dim=1) == target).sum()) / nodes.numel()
+    accuracy = int((chosen.argmax(dim=1) == target).sum()) / target.numel()
     return accuracy, float(F.cross_entropy(chosen, target))
 
 
