@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from elugcn.evaluation.cells import REFERENCE, Comparison, summarize_rows
+from elugcn.evaluation.deviations import FAR, deviations
 from elugcn.evaluation.harness import Outcomes
 from elugcn.evaluation.paper import published
 from elugcn.evaluation.tables import (
     CSV_COLUMNS,
+    NAMES,
     accuracy_block,
     csv_row,
+    escape_markdown,
     further_blocks,
+    ours,
+    papers,
 )
 from elugcn.experiments.base import Finished
 from elugcn.experiments.output import Page
@@ -50,6 +55,28 @@ def write_tables(page: Page, comparison: Comparison) -> None:
     for block in further_blocks(comparison):
         page.text(block)
     say_notes(page, comparison)
+
+
+def write_deviations(page: Page, comparison: Comparison) -> None:
+    """A line for each number that is far from the paper's."""
+    far = deviations(comparison)
+    if not far:
+        return
+    page.text("## Far from the paper")
+    page.text(
+        f"Means that differ from the paper's by more than {FAR:g} standard deviations "
+        "(the larger of both), by what is known about why."
+    )
+    for known in dict.fromkeys(d.known for d in far):
+        lines = [f"{known[0].upper()}{known[1:]}:", ""]
+        for d in far:
+            if d.known == known:
+                name = NAMES.get(d.cell.method, d.cell.method)
+                lines.append(
+                    f"- {name} on {escape_markdown(d.cell.dataset)}: {ours(d.cell)}, "
+                    f"the paper {papers(d.cell).strip(' ()')} ({d.difference:+.2f})"
+                )
+        page.text("\n".join(lines))
 
 
 def say_notes(page: Page, comparison: Comparison) -> None:

@@ -177,12 +177,16 @@ def _missing(plan: Sequence[Planned], outcomes: Outcomes) -> list[str]:
     rows = [row for row in dict.fromkeys(p.row for p in plan) if row not in present]
     if rows:
         notes.append(f"no run yet, and left out: {'; '.join(rows)}")
-    short = [
-        f"{row} on {dataset}{f' ({group})' if group else ''} "
-        f"{done[row, dataset, group]} of {count}"
-        for (row, dataset, group), count in total.items()
-        if row in present and done[row, dataset, group] < count
-    ]
+    none: dict[str, list[str]] = {}
+    short = []
+    for (row, dataset, group), count in total.items():
+        where = f"{dataset} ({group})" if group else dataset
+        found = done[row, dataset, group]
+        if row in present and not found:
+            none.setdefault(where, []).append(row)
+        elif row in present and found < count:
+            short.append(f"{row} on {where} {found} of {count}")
+    notes += [f"no run yet on {where}: {'; '.join(r)}" for where, r in none.items()]
     if short:
         notes.append(f"fewer runs than planned: {'; '.join(short)}")
     reasons = Counter(

@@ -9,6 +9,7 @@ from elugcn.experiments.rows import (
     compare_finished,
     dot_panels,
     write_csv,
+    write_deviations,
     write_tables,
 )
 from elugcn.methods.registry import METHODS
@@ -53,6 +54,7 @@ def write(finished: list[Finished], page: Page) -> None:
         "Test accuracy of each method, mean and standard deviation, by dataset",
     )
     write_tables(page, comparison)
+    write_deviations(page, comparison)
     write_csv(page, comparison)
 
 
