@@ -275,3 +275,10 @@ def features(x: Tensor, threshold: float = SPARSE_DENSITY) -> CSR | Tensor:
         return x
     density = float(torch.count_nonzero(x)) / x.numel()
     return CSR.from_tensor(x) if density < threshold else x.contiguous()
+
+
+def rows_of(x: CSR | Tensor, index: Tensor) -> CSR | Tensor:
+    """Some rows of X in the layout it has."""
+    if isinstance(x, CSR):
+        return CSR.from_scipy(x.to_scipy()[index.numpy(force=True)]).to(index.device)
+    return x[index]

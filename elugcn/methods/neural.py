@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from elugcn.core.elu_graph import check_choice
-from elugcn.core.sparse import CSR
+from elugcn.core.sparse import CSR, rows_of
 from elugcn.errors import InputError
 from elugcn.methods.base import (
     BaseConfig,
@@ -252,8 +252,14 @@ def train_network(
         return network_logits(model, problem.x, problem.adj)
 
     validate = None
-    if isinstance(model, GCN) and forward is None:
+    if forward is None and isinstance(model, GCN):
         validate = validation(problem, model)
+    if forward is None and isinstance(model, MLP):
+        # A node's output depends on its own features only.
+        own = rows_of(problem.x, nodes)
+        decide = rows_of(problem.x, problem.val_mask.nonzero().squeeze(1))
+        loss = loss or (lambda epoch: F.cross_entropy(model(own), target))
+        validate = lambda: model(decide)  # noqa: E731
     return train(
         model,
         loss or (lambda epoch: F.cross_entropy(predict()[nodes], target)),

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from elugcn.core.operators import LowRankGraph
 from elugcn.core.propagation import MixedOrder
-from elugcn.core.sparse import CSR
+from elugcn.core.sparse import CSR, rows_of
 
 Features = CSR | Tensor
 # Above this share of the entries of Â a field saves too little for its copies.
@@ -153,7 +153,7 @@ def _stepwise_field(
     first = torch.from_numpy(answered).to(nodes.device)
     if whole:
         return Field(x, layers, at, _some_rows(graph, first))
-    own_x = _rows_of(x, torch.from_numpy(wanted).to(nodes.device))
+    own_x = rows_of(x, torch.from_numpy(wanted).to(nodes.device))
     return _apart(own_x, layers, at, x, graph, first)
 
 
@@ -214,9 +214,3 @@ def _some_rows(graph: LowRankGraph | None, rows: Tensor) -> LowRankGraph | None:
 def _turned(x: Features, z: Tensor) -> Tensor:
     """Zᵀ X as a dense matrix."""
     return (x.T @ z).T.contiguous() if isinstance(x, CSR) else z.T @ x
-
-
-def _rows_of(x: Features, index: Tensor) -> Features:
-    if isinstance(x, CSR):
-        return CSR.from_scipy(x.to_scipy()[index.numpy(force=True)]).to(index.device)
-    return x[index]

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from elugcn.core.propagation import MixedOrder
 from elugcn.core.random import dropout, keep_mask
 from elugcn.core.sparse import CSR
-from elugcn.nn.activation import activate
+from elugcn.nn.activation import activated_product
 from elugcn.nn.field import Field, Layer, Operator
 from elugcn.nn.layers import Features, RowNorm, SharedProduct, drop_matmul
 
@@ -152,9 +152,8 @@ class GCN(nn.Module):
         views = len(hidden)
         kept: list[Tensor] = []
         for i in range(len(self.norms)):
-            h, scale = self._activated(hidden, i, kept)
+            h = self._to_next(hidden, i, kept)
             if i + 1 < len(self.weights):
-                h = h @ (self.weights[i + 1] * scale)
                 if self.order:
                     hidden = [h]
                 else:
@@ -170,17 +169,18 @@ class GCN(nn.Module):
         outputs = [z + self.biases[-1] for z in hidden]
         return list(outputs[0].chunk(views)) if self.order else outputs
 
-    def _activated(
-        self, hidden: Sequence[Tensor], i: int, kept: list[Tensor]
-    ) -> tuple[Tensor, float]:
-        """The input of the next weight, stacked, and the scale it still needs."""
+    def _to_next(self, hidden: Sequence[Tensor], i: int, kept: list[Tensor]) -> Tensor:
+        """Layer i activated, stacked, and times the next weight if there is one."""
         if self._fused:
-            return activate(hidden, self.biases[i], self.dropout, self.training)
+            following, p = self.weights[i + 1], self.dropout
+            return activated_product(
+                hidden, self.biases[i], following, p, self.training
+            )
         h = torch.cat(list(hidden)) + self.biases[i]
         kept.append(self.rows(F.relu(self.norms[i](h))))
         if i + 1 == len(self.weights):
-            return kept[-1], 1.0  # only the head reads it
-        return dropout(kept[-1], self.dropout, self.training), 1.0
+            return kept[-1]  # only the head reads it
+        return dropout(kept[-1], self.dropout, self.training).mm(self.weights[i + 1])
 
     def source(self, x: Features) -> Tensor:
         """What S* multiplies in the first layer, without dropout: X W₁, n×h."""

@@ -9,8 +9,11 @@ from torch_geometric.data import Data
 from elugcn.bench import step
 from elugcn.bench.base import HIDDEN, Settings, load, two_views
 from elugcn.bench.measure import Times
+from elugcn.core.operators import LowRankGraph
 from elugcn.core.sparse import CSR
 from elugcn.methods.base import Problem, make_problem
+from elugcn.nn import GCN
+from elugcn.nn.field import field_of
 
 
 class MultiplyAdds(TorchDispatchMode):
@@ -43,9 +46,20 @@ def sparse_features(data: Data) -> Data:
     return data
 
 
-@pytest.mark.parametrize("change", [lambda data: data, sparse_features])
+def few_validation_nodes(data: Data) -> Data:
+    data = sparse_features(data)
+    data.val_mask = data.val_mask & (data.val_mask.cumsum(0) <= 2)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("change", "expects_field"),
+    [(lambda data: data, None), (sparse_features, None), (few_validation_nodes, True)],
+)
 def test_the_floor_is_the_products_of_an_epoch(
-    change: Callable[[Data], Data], sbm: Callable[..., Data]
+    change: Callable[[Data], Data],
+    expects_field: bool | None,
+    sbm: Callable[..., Data],
 ) -> None:
     problem = problem_of(change(sbm()))
     n, c, h = problem.num_nodes, problem.num_classes, HIDDEN
@@ -57,9 +71,27 @@ def test_the_floor_is_the_products_of_an_epoch(
     # Backward: Âᵀ twice, S*ᵀ, the two factors of W₂'s and of the head's product, and
     # Xᵀ; X itself has no gradient.
     backward = a * 2 * c + a * h + low_rank + 2 * (2 * n * h * c) + entries * h
+    # Validation: the same for what the validation nodes depend on.
+    nodes = problem.val_mask.nonzero().squeeze(1)
+    near = field_of(
+        GCN(x.shape[1], h, c), x, problem.adj,
+        LowRankGraph(torch.rand(n, c), torch.rand(n, c)), nodes,
+    )  # fmt: skip
+    again = forward
+    if near is not None:
+        one, two = (layer.operator for layer in near.layers)
+        assert isinstance(one, CSR)
+        assert isinstance(two, CSR)
+        read = near.x.nnz if isinstance(near.x, CSR) else near.x.numel()
+        source = n if near.elu_x is None else near.elu_x.size(1)
+        again = read * h + one.nnz * h + source * c * h
+        again += one.shape[0] * (c * h + 2 * h * c) + two.nnz * 2 * c
+        assert again < forward
+    if expects_field:
+        assert near is not None
     with MultiplyAdds() as counted:
         step.bare_products(problem)()
-    assert counted.total == 2 * forward + backward + 3 * head
+    assert counted.total == forward + again + backward + 3 * head
 
 
 def test_the_floor_leaves_no_records_for_gradients(sbm: Callable[..., Data]) -> None:

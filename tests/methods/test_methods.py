@@ -225,3 +225,15 @@ def test_members_that_mix_orders_forget_directions_kept_apart(checked: Draw) -> 
     torch.testing.assert_close(
         predictor.logits(graph.data).softmax(dim=1), fitted.prediction.proba
     )
+
+
+def test_an_mlp_reads_only_the_nodes_it_learns_from(checked: Draw) -> None:
+    graph, other = checked(0), checked(0)
+    unseen = ~(graph.data.train_mask | graph.data.val_mask)
+    other.data.x[unseen] = 7.0
+    # Raw features: scaling would read all of them.
+    options = {"epochs": 20, "feature_norm": "none"}
+    ours, theirs = (fit(g, "mlp", **options).prediction for g in (graph, other))
+    assert ours.history == theirs.history
+    assert torch.equal(ours.logits[~unseen], theirs.logits[~unseen])
+    assert not torch.equal(ours.logits[unseen], theirs.logits[unseen])

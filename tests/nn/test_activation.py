@@ -1,54 +1,89 @@
-"""Bias, ReLU and dropout in one pass, against the three of them one by one."""
+"""Bias, ReLU, dropout and product in one pass, against the four of them one by one."""
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from elugcn.core.random import dropout
-from elugcn.nn.activation import activate
+from elugcn.nn import activation
+from elugcn.nn.activation import activated_product
+
+
+def results(
+    p: float, training: bool, fused: bool, width: int = 8
+) -> tuple[Tensor, ...]:
+    """The product of two views, and the gradients of a loss on it."""
+    # Columns of one matrix, as a product of several views side by side leaves them.
+    torch.manual_seed(1)
+    wide, weight = torch.randn(9, 2 * width), torch.randn(width, 3)
+    bias = torch.linspace(-1, 1, width)
+    leaves = [t.requires_grad_() for t in (wide, weight, bias)]
+    views = wide.chunk(2, dim=1)
+    torch.manual_seed(3)
+    if fused:
+        out = activated_product(views, bias, weight, p, training)
+    else:
+        out = dropout(F.relu(torch.cat(list(views)) + bias), p, training) @ weight
+    out.pow(2).sum().backward()
+    return out.detach(), *(t.grad for t in leaves if t.grad is not None)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.8])
 @pytest.mark.parametrize("training", [True, False])
-def test_equals_the_three_steps(p: float, training: bool) -> None:
-    # Columns of one matrix, as a product of several views side by side leaves them.
-    wide = torch.randn(9, 10)
-    weight = torch.randn(5, 3)
-    results = []
-    for fused in (True, False):
-        leaf, bias = wide.clone().requires_grad_(), torch.linspace(-1, 1, 5)
-        bias.requires_grad_()
-        torch.manual_seed(3)
-        views = leaf.chunk(2, dim=1)
-        if fused:
-            h, scale = activate(views, bias, p, training)
-            out = h @ (weight * scale)
-        else:
-            h = dropout(F.relu(torch.cat(list(views)) + bias), p, training)
-            out = h @ weight
-        out.pow(2).sum().backward()
-        results.append((out.detach(), leaf.grad, bias.grad))
-    for ours, truth in zip(*results, strict=True):
-        assert ours is not None
-        assert truth is not None
-        torch.testing.assert_close(ours, truth)
-    assert results[0][0].abs().sum() > 0
+@pytest.mark.parametrize("block", [8, 32, 10**6], ids=lambda b: f"{b} entries")
+def test_equals_the_four_steps(
+    p: float, training: bool, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Eight entries are one drawn word: blocks see the same noise as the whole.
+    monkeypatch.setattr(activation, "BLOCK_ENTRIES", block)
+    ours, truth = (results(p, training, fused) for fused in (True, False))
+    assert len(ours) == len(truth) == 4
+    for a, b in zip(ours, truth, strict=True):
+        torch.testing.assert_close(a, b)
+        assert a.abs().sum() > 0
 
 
-def test_gradients_numerically() -> None:
+def test_without_gradients_it_is_the_same() -> None:
+    with_them = results(0.5, False, True)[0]
+    torch.manual_seed(1)
+    wide, weight = torch.randn(9, 16), torch.randn(8, 3)
+    with torch.no_grad():
+        views = wide.chunk(2, dim=1)
+        out = activated_product(views, torch.linspace(-1, 1, 8), weight, 0.5, False)
+    assert torch.equal(out, with_them)
+
+
+def test_a_second_backward_pass_is_refused_not_wrong() -> None:
+    wide, weight = torch.randn(9, 16, requires_grad=True), torch.randn(8, 3)
+    views = (2 * wide).chunk(2, dim=1)
+    out = activated_product(views, torch.zeros(8), weight, 0.0, True)
+    out.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_what_somebody_else_needs_is_not_overwritten_silently() -> None:
+    z = torch.randn(9, 8, requires_grad=True).exp()  # its gradient is its value
+    out = activated_product([z], torch.zeros(8), torch.randn(8, 3), 0.0, True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_gradients_numerically(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activation, "BLOCK_ENTRIES", 6)
     a, b = torch.randn(4, 3).double() + 0.1, torch.randn(2, 3).double() - 0.1
-    bias = torch.randn(3).double()
-    inputs = [t.requires_grad_() for t in (a, b, bias)]
+    bias, weight = torch.randn(3).double(), torch.randn(3, 2).double()
+    inputs = [t.requires_grad_() for t in (a, b, bias, weight)]
     assert torch.autograd.gradcheck(
-        lambda x, y, c: activate([x, y], c, 0.5, False)[0], inputs
+        lambda x, y, c, w: activated_product([x, y], c, w, 0.5, False), inputs
     )
 
 
 def test_mean_over_draws_is_the_relu() -> None:
-    z, bias = torch.rand(40, 30), torch.zeros(30)
+    z, bias, eye = torch.rand(40, 30), torch.zeros(30), torch.eye(30)
     total = torch.zeros(40, 30)
     for _ in range(400):
-        h, scale = activate([z], bias, 0.6, True)
-        total += h * scale / 400
+        total += activated_product([z], bias, eye, 0.6, True) / 400
     assert (total - z).abs().mean() < 0.06
     assert total.mean() == pytest.approx(float(z.mean()), rel=0.02)
