@@ -12,7 +12,7 @@ from elugcn.data.checks import check_data
 from elugcn.data.datasets import load_dataset
 from elugcn.memory import estimate_memory
 from elugcn.methods.elu_config import ELUGCNConfig
-from elugcn.methods.neural import GCNConfig
+from elugcn.methods.network_config import GCNConfig
 
 MB = 2**20
 

@@ -14,7 +14,7 @@ from elugcn.core.utilization import LabelUtilization, definition_one
 from elugcn.data.checks import check_data
 from elugcn.errors import InputError
 from elugcn.fitting import fit_graph
-from elugcn.methods.neural import GCNConfig
+from elugcn.methods.network_config import GCNConfig
 
 
 def label_utilization(

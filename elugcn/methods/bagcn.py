@@ -29,12 +29,10 @@ from torch import Tensor, nn
 from elugcn.core.sparse import CSR
 from elugcn.errors import InputError
 from elugcn.methods.base import Prediction, Problem, Run
+from elugcn.methods.network_config import NetworkConfig, check_least, check_probability
 from elugcn.methods.neural import (
-    NetworkConfig,
     NetworkPredictor,
     as_prediction,
-    check_least,
-    check_probability,
     network_logits,
     train_network,
     widths,

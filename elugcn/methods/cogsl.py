@@ -39,14 +39,8 @@ from torch import Tensor, nn
 
 from elugcn.errors import InputError
 from elugcn.methods.base import Prediction, Problem, Run
-from elugcn.methods.neural import (
-    NetworkConfig,
-    NetworkPredictor,
-    as_prediction,
-    check_least,
-    check_probability,
-    widths,
-)
+from elugcn.methods.network_config import NetworkConfig, check_least, check_probability
+from elugcn.methods.neural import NetworkPredictor, as_prediction, widths
 from elugcn.nn.cogsl import CoGSL
 from elugcn.nn.mutual import Anchors, MutualInformation, gathered_features
 from elugcn.nn.weighted import Propagation

@@ -33,16 +33,14 @@ from elugcn.core.propagation import one_hot_rows
 from elugcn.core.sparse import CSR
 from elugcn.errors import InputError
 from elugcn.methods.base import GraphView, Prediction, Predictor, Problem, Run
-from elugcn.methods.neural import (
+from elugcn.methods.network_config import (
     GCNConfig,
     MLPConfig,
     NetworkConfig,
-    NetworkPredictor,
     TrainConfig,
-    as_prediction,
     check_least,
-    fit_network,
 )
+from elugcn.methods.neural import NetworkPredictor, as_prediction, fit_network
 from elugcn.methods.sgc import SGCConfig, SGCPredictor, fit_regression
 from elugcn.training.loop import Trained
 

@@ -13,7 +13,7 @@ from elugcn.core.direction import LabelGraph
 from elugcn.core.elu_graph import Form, Init, Normalization, check_choice
 from elugcn.core.operators import Scaling
 from elugcn.errors import InputError
-from elugcn.methods.neural import (
+from elugcn.methods.network_config import (
     GCNConfig,
     MLPConfig,
     check_least,

@@ -18,13 +18,8 @@ from typing import ClassVar
 from torch import nn
 
 from elugcn.methods.base import Prediction, Problem, Run
-from elugcn.methods.neural import (
-    NetworkConfig,
-    NetworkPredictor,
-    check_least,
-    check_probability,
-    fit_model,
-)
+from elugcn.methods.network_config import NetworkConfig, check_least, check_probability
+from elugcn.methods.neural import NetworkPredictor, fit_model
 from elugcn.nn.gat import GAT
 
 

@@ -29,15 +29,8 @@ from torch import Tensor, nn
 from elugcn.core.elu_graph import check_choice
 from elugcn.core.propagation import one_hot_rows
 from elugcn.methods.base import Prediction, Problem, Run
-from elugcn.methods.neural import (
-    NetworkConfig,
-    NetworkPredictor,
-    as_prediction,
-    check_least,
-    check_probability,
-    train_network,
-    widths,
-)
+from elugcn.methods.network_config import NetworkConfig, check_least, check_probability
+from elugcn.methods.neural import NetworkPredictor, as_prediction, train_network, widths
 from elugcn.nn.gcn_lpa import GCNLPA, label_loss, spread
 
 

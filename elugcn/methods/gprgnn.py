@@ -19,13 +19,8 @@ from torch import nn
 
 from elugcn.errors import InputError
 from elugcn.methods.base import Prediction, Problem, Run
-from elugcn.methods.neural import (
-    NetworkConfig,
-    NetworkPredictor,
-    check_least,
-    check_probability,
-    fit_model,
-)
+from elugcn.methods.network_config import NetworkConfig, check_least, check_probability
+from elugcn.methods.neural import NetworkPredictor, fit_model
 from elugcn.nn.gprgnn import GPRGNN
 from elugcn.training.loop import Fit
 

@@ -37,14 +37,8 @@ from elugcn.core.sparse import CSR, normalized_adjacency
 from elugcn.errors import InputError
 from elugcn.methods.base import Prediction, Problem, Run
 from elugcn.methods.gsr_pretrain import HeldOut, Pretraining, Views, pretrain
-from elugcn.methods.neural import (
-    NetworkConfig,
-    NetworkPredictor,
-    as_prediction,
-    check_least,
-    check_probability,
-    train_network,
-)
+from elugcn.methods.network_config import NetworkConfig, check_least, check_probability
+from elugcn.methods.neural import NetworkPredictor, as_prediction, train_network
 from elugcn.nn import GCN
 
 

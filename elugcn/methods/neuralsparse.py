@@ -39,15 +39,8 @@ from elugcn.core.random import dropout
 from elugcn.core.segments import segment_topk
 from elugcn.core.sparse import CSR
 from elugcn.methods.base import Prediction, Problem, Run
-from elugcn.methods.neural import (
-    NetworkConfig,
-    NetworkPredictor,
-    as_prediction,
-    check_least,
-    check_probability,
-    train_network,
-    widths,
-)
+from elugcn.methods.network_config import NetworkConfig, check_least, check_probability
+from elugcn.methods.neural import NetworkPredictor, as_prediction, train_network, widths
 from elugcn.nn.edges import EdgeScorer
 from elugcn.nn.layers import Features
 from elugcn.nn.weighted import Edges, WeightedGCN

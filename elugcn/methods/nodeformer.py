@@ -29,14 +29,8 @@ from torch import Tensor, nn
 
 from elugcn.errors import InputError
 from elugcn.methods.base import Prediction, Problem, Run
-from elugcn.methods.neural import (
-    NetworkConfig,
-    NetworkPredictor,
-    as_prediction,
-    check_least,
-    train_network,
-    widths,
-)
+from elugcn.methods.network_config import NetworkConfig, check_least
+from elugcn.methods.neural import NetworkPredictor, as_prediction, train_network, widths
 from elugcn.nn.nodeformer import NodeFormer
 
 

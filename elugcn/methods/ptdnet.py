@@ -42,15 +42,8 @@ from elugcn.core.singular import SingularSum
 from elugcn.core.sparse import CSR
 from elugcn.errors import InputError
 from elugcn.methods.base import Prediction, Problem, Run
-from elugcn.methods.neural import (
-    NetworkConfig,
-    NetworkPredictor,
-    as_prediction,
-    check_least,
-    check_probability,
-    train_network,
-    widths,
-)
+from elugcn.methods.network_config import NetworkConfig, check_least, check_probability
+from elugcn.methods.neural import NetworkPredictor, as_prediction, train_network, widths
 from elugcn.nn.edges import EdgeScorer, hard_concrete, open_probability
 from elugcn.nn.layers import Features
 from elugcn.nn.weighted import Edges, Propagation, WeightedGCN

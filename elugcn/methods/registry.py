@@ -24,13 +24,8 @@ from elugcn.methods.gprgnn import GPRGNNConfig, GPRGNNPredictor, fit_gprgnn
 from elugcn.methods.grand import GRANDConfig, fit_grand
 from elugcn.methods.gsr import GSRConfig, fit_gsr
 from elugcn.methods.lpa import LPAConfig, fit_lpa
-from elugcn.methods.neural import (
-    GCNConfig,
-    MLPConfig,
-    NetworkPredictor,
-    fit_gcn,
-    fit_mlp,
-)
+from elugcn.methods.network_config import GCNConfig, MLPConfig
+from elugcn.methods.neural import NetworkPredictor, fit_gcn, fit_mlp
 from elugcn.methods.neuralsparse import (
     NeuralSparseConfig,
     NeuralSparsePredictor,

@@ -21,13 +21,8 @@ from torch import Tensor, nn
 
 from elugcn.core.sparse import CSR, SPARSE_DENSITY
 from elugcn.methods.base import Prediction, Problem, Run
-from elugcn.methods.neural import (
-    NetworkPredictor,
-    TrainConfig,
-    as_prediction,
-    check_least,
-    train_network,
-)
+from elugcn.methods.network_config import TrainConfig, check_least
+from elugcn.methods.neural import NetworkPredictor, as_prediction, train_network
 from elugcn.nn.layers import Features
 from elugcn.training.loop import Trained
 

@@ -21,7 +21,7 @@ from elugcn.data.features import as_features
 from elugcn.errors import InputError
 from elugcn.fitting import fit_graph
 from elugcn.methods.base import make_problem
-from elugcn.methods.neural import GCNConfig
+from elugcn.methods.network_config import GCNConfig
 
 N = 6
 MASKS = {

@@ -18,7 +18,7 @@ from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted, fit_graph
 from elugcn.methods.elu_config import ELUGCNConfig
-from elugcn.methods.neural import GCNConfig
+from elugcn.methods.network_config import GCNConfig
 from elugcn.methods.registry import METHODS, get_method
 
 Draw = Callable[..., CheckedGraph]

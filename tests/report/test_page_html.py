@@ -22,7 +22,7 @@ from elugcn.fitting import Fitted, fit_graph
 from elugcn.methods.base import Prediction
 from elugcn.methods.elu_config import ELUGCNConfig, PaperConfig
 from elugcn.methods.lpa import LPAConfig
-from elugcn.methods.neural import GCNConfig, MLPConfig
+from elugcn.methods.network_config import GCNConfig, MLPConfig
 from elugcn.report.page import baselines as baselines_module
 from elugcn.report.page import suggestions as suggestions_module
 from elugcn.report.page.baselines import baselines

@@ -20,7 +20,8 @@ from elugcn.methods.base import BaseConfig, Predictor, make_problem
 from elugcn.methods.elu_candidates import BlendPredictor
 from elugcn.methods.elu_config import ELUGCNConfig
 from elugcn.methods.elu_predictor import ELUGCNPredictor
-from elugcn.methods.neural import MLPConfig, NetworkPredictor
+from elugcn.methods.network_config import MLPConfig
+from elugcn.methods.neural import NetworkPredictor
 from elugcn.nn import MLP
 
 ORDER = ("gcn", "mlp", "lpa")
