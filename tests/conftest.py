@@ -4,12 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import load_dataset
+
+# A busy machine is no reason to fail.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 _BESIDE_REPO = Path(__file__).resolve().parents[2] / "shared" / "data"
 # Read now: the tests that ask for `cache` run without the variable.

@@ -15,12 +15,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elugcn.core.operators import LowRankGraph
 from elugcn.core.propagation import MixedOrder
 from elugcn.core.random import dropout, keep_mask
 from elugcn.core.sparse import CSR
 from elugcn.nn.activation import activated_product
 from elugcn.nn.field import Field, Layer, Operator
 from elugcn.nn.layers import Features, RowNorm, SharedProduct, drop_matmul
+from elugcn.nn.two_views import both_views
 
 
 class GCN(nn.Module):
@@ -92,6 +94,8 @@ class GCN(nn.Module):
         if jump != "none":
             width = hidden_channels * (num_layers if jump == "cat" else 1)
             self.head = nn.Linear(width, out_channels)
+        # Every layer is Â times one product: nothing is kept apart, added or repeated.
+        self._plain = directions == 1 and not residual and not order
         # With nothing between bias, ReLU and dropout they are one operation.
         self._fused = norm == "none" and jump == "none"
         self._shared = SharedProduct()
@@ -126,6 +130,10 @@ class GCN(nn.Module):
             self._shared.forget()
         first: Operator = MixedOrder(adj, self.order) if self.order else adj
         layers = [Layer(first), *[Layer(adj)] * (len(self.weights) - 1)]
+        together = self._plain and draws == 1 and not adj.value.requires_grad
+        if together and isinstance(elu_graph, LowRankGraph):
+            hidden = list(both_views(adj, elu_graph, zs[0]))
+            return self._later_layers(hidden, layers)
         hidden = self._propagate(layers[0], zs)
         if elu_graph is not None:
             hidden.append(self._elu_view(elu_graph, zs[0], zs[0], layers[0]))

@@ -16,6 +16,7 @@ from elugcn.core.operators import LowRankGraph
 from elugcn.core.sparse import CSR, features, normalized_adjacency
 from elugcn.nn import GCN, ProjectionHead
 from elugcn.nn.activation import activated_product
+from elugcn.nn.two_views import both_views
 
 N, D, HID, C = 24, 10, 6, 3
 EDGES = to_undirected(
@@ -404,3 +405,19 @@ def test_the_shared_product_follows_the_weights(sparse: bool, fused: bool) -> No
             close(model.eval()(x, adj)[0], after)
     model.load_state_dict(GCN(D, HID, C, dropout=0.0).state_dict())
     close(model(x, adj)[0], model.eval()(sparse_x(), adj)[0])
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_both_views_at_once(symmetric: bool) -> None:
+    edges = EDGES if symmetric else EDGES[:, ::2]
+    adj, graph = normalized_adjacency(edges, N), elu_graph()
+    assert adj.symmetric == symmetric
+    z = torch.randn(N, HID, requires_grad=True)
+    first, second = both_views(adj, graph, z)
+    (first.sin().sum() + second.cos().sum()).backward()
+    twin = z.detach().clone().requires_grad_()
+    one, two = adj.to_dense() @ twin, graph.left @ graph.right.T @ twin
+    (one.sin().sum() + two.cos().sum()).backward()
+    assert twin.grad is not None
+    for ours, truth in ((first, one), (second, two), (z.grad, twin.grad)):
+        close(ours, truth)
