@@ -42,8 +42,10 @@ def draw_growth(panels: Sequence[tuple[str, Sequence[Line]]]) -> Figure:
         ]
         content.append((label, curves))
     figure = draw_curves(content, xlabel="nodes", ylabel="", log=True)
-    for axis, (label, _) in zip(figure.axes, panels, strict=True):
+    for axis, (label, lines) in zip(figure.axes, panels, strict=True):
         axis.set_title("")
+        sizes = sorted({n for line in lines for n, _ in line.points})
+        axis.set_xticks(sizes, [f"{n:,}" for n in sizes])
         axis.set_ylabel(f"{label} (logarithmic)")
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
