@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elugcn.core.random import draw_bytes, draw_mask, kept
+from elugcn.core.random import draw_mask
 
 # Entries of the hidden layer that are worked on at once: a megabyte.
 BLOCK_ENTRIES = 2**18
@@ -103,13 +103,9 @@ class _Product(torch.autograd.Function):
 
 def _drop(block: Tensor, p: float) -> float:
     """Zero entries with probability p, in place; the scale that makes up for them."""
-    if block.device.type != "cpu":
-        mask, scale = draw_mask(tuple(block.shape), p, block)
-        block.mul_(mask)
-        return scale
-    drawn, level = draw_bytes(tuple(block.shape), p)
-    block.mul_(kept(drawn, level, torch.empty_like(block)))
-    return 256 / level
+    mask, scale = draw_mask(tuple(block.shape), p, block)
+    block.mul_(mask)
+    return scale
 
 
 def _blocks(views: Sequence[Tensor]) -> Iterator[tuple[int, slice, slice]]:
