@@ -79,6 +79,7 @@ def test_shares_and_accuracies_of_the_sets(fitted: Fitted) -> None:
         if value == -1:
             assert out[name]["gcn_accuracy"] is None
             assert out[name]["accuracy"] is None
+            assert out[name]["second_accuracy"] is None
         else:
             right = (use.gcn.numpy() == y)[tested].mean()
             assert out[name]["gcn_accuracy"] == pytest.approx(right)
@@ -99,6 +100,13 @@ def test_utilization_is_that_of_the_plain_gcn(
     assert out["all"]["gcn_accuracy"] == pytest.approx(right)
     use = ours.prediction.utilization
     assert use is not None
+    # The second GCN is the same GCN, judged on the same nodes, from another seed.
+    state = torch.get_rng_state()
+    config = resolve_config("gcn", None, None, {"epochs": 3})
+    other = fit_graph(graph, "gcn", config, seed=1000 * 1_000_003, n_threads=1)
+    assert out["all"]["second_accuracy"] == other.accuracy(test)
+    assert utilization(ours) == out
+    assert torch.equal(torch.get_rng_state(), state)
     again = definition_one(use.lpa, gcn)
     assert out["elu"]["nodes"] == int((again.elu & ~graph.data.train_mask).sum())
 
