@@ -28,13 +28,18 @@ CSV_COLUMNS = (
     "peak_rss_mb",
 )
 # Rows that people must not take for the published method.
-NAMES = {"bagcn": "BAGCN (reconstructed)"}
+_NAMES = {"bagcn": "BAGCN (reconstructed)", "cogsl": "CoGSL (sparse variant)"}
 _NOTHING = "–"
 _COST_CAPTION = "Mean seconds of a fit and peak memory."
 _CAPTION = (
     "Test accuracy in percent, mean ± standard deviation over runs; "
     "in parentheses the paper's."
 )
+
+
+def shown_name(method: str) -> str:
+    """What a table or figure calls a method."""
+    return _NAMES.get(method, method)
 
 
 def render(comparison: Comparison, form: str) -> str:
@@ -103,7 +108,7 @@ def as_latex(comparison: Comparison) -> str:
     lines.append(r"\midrule")
     for method in comparison.methods:
         cells = [_latex_cell(comparison.cells[method, d]) for d in comparison.datasets]
-        name = escape_latex(NAMES.get(method, method))
+        name = escape_latex(shown_name(method))
         lines.append(" & ".join([name, *cells]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     return "\n".join(lines) + "\n"
@@ -205,7 +210,7 @@ def _markdown(comparison: Comparison, show: Callable[[Cell], str]) -> str:
     lines.append(["---", *("---:" for _ in comparison.datasets)])
     for method in comparison.methods:
         cells = (comparison.cells[method, d] for d in comparison.datasets)
-        name = NAMES.get(method, method)
+        name = shown_name(method)
         lines.append([escape_markdown(name), *map(show, cells)])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -238,7 +243,7 @@ def _rich(comparison: Comparison, show: Callable[[Cell], Text]) -> Table:
         table.add_column(dataset, justify="right")
     for method in comparison.methods:
         cells = (comparison.cells[method, d] for d in comparison.datasets)
-        table.add_row(Text(NAMES.get(method, method)), *map(show, cells))
+        table.add_row(Text(shown_name(method)), *map(show, cells))
     return table
 
 

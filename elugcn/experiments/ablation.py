@@ -18,12 +18,11 @@ from elugcn.experiments.planning import (
 )
 from elugcn.experiments.rows import (
     compare_finished,
-    dot_panels,
+    draw_comparison,
     say_notes,
     write_csv,
 )
 from elugcn.methods.elu_config import ELUGCNConfig
-from elugcn.report.dots import draw_dots
 
 DATASETS = ("cora", "citeseer", "photo", "chameleon")
 QUICK_DATASETS = ("cora",)
@@ -148,10 +147,9 @@ def write(finished: list[Finished], page: Page) -> None:
     names = comparison.methods
     groups = list({f.planned.row: f.planned.group for f in finished}.values())
     breaks = [i for i in range(1, len(names)) if groups[i] != groups[i - 1]]
-    figure = draw_dots(dot_panels(comparison, names), names, columns=4, breaks=breaks)
     page.figure(
         page.experiment.name,
-        figure,
+        draw_comparison(comparison, columns=4, breaks=breaks),
         "Test accuracy of each part of the method, by dataset",
     )
     for group, (heading, words) in _GROUPS.items():

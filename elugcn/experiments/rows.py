@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
 
 from elugcn.evaluation.cells import REFERENCE, Comparison, summarize_rows
 from elugcn.evaluation.deviations import FAR, deviations
@@ -10,17 +12,17 @@ from elugcn.evaluation.harness import Outcomes
 from elugcn.evaluation.paper import published
 from elugcn.evaluation.tables import (
     CSV_COLUMNS,
-    NAMES,
     accuracy_block,
     csv_row,
     escape_markdown,
     further_blocks,
     ours,
     papers,
+    shown_name,
 )
 from elugcn.experiments.base import Finished
 from elugcn.experiments.output import Page
-from elugcn.report.dots import Dot, Panel
+from elugcn.report.dots import Dot, Panel, draw_dots
 
 
 def compare_finished(
@@ -71,7 +73,7 @@ def write_deviations(page: Page, comparison: Comparison) -> None:
         lines = [f"{known[0].upper()}{known[1:]}:", ""]
         for d in far:
             if d.known == known:
-                name = NAMES.get(d.cell.method, d.cell.method)
+                name = shown_name(d.cell.method)
                 lines.append(
                     f"- {name} on {escape_markdown(d.cell.dataset)}: {ours(d.cell)}, "
                     f"the paper {papers(d.cell).strip(' ()')} ({d.difference:+.2f})"
@@ -85,17 +87,25 @@ def say_notes(page: Page, comparison: Comparison) -> None:
         page.note(note)
 
 
-def dot_panels(comparison: Comparison, rows: Iterable[str]) -> list[Panel]:
-    """One panel a dataset, with the paper's ELU-GCN as a line where it has one."""
-    chosen = list(rows)
+def draw_comparison(
+    comparison: Comparison, *, columns: int = 3, breaks: Sequence[int] = ()
+) -> Figure:
+    """Dots, one panel a dataset, with the paper's ELU-GCN as a line where it has one.
+
+    Args:
+        comparison: the cells.
+        columns: panels side by side.
+        breaks: rows before which a gap is left.
+    """
+    names = {method: shown_name(method) for method in comparison.methods}
     panels = []
     for dataset in comparison.datasets:
-        cells = [comparison.cells[name, dataset] for name in chosen]
+        cells = [comparison.cells[name, dataset] for name in names]
         dots = [
-            Dot(cell.method, cell.summary.mean, cell.summary.std)
+            Dot(names[cell.method], cell.summary.mean, cell.summary.std)
             for cell in cells
             if cell.summary.mean is not None
         ]
         theirs = published("elu-gcn", dataset)
         panels.append(Panel(dataset, dots, theirs.mean if theirs else None))
-    return panels
+    return draw_dots(panels, list(names.values()), columns=columns, breaks=breaks)

@@ -7,13 +7,12 @@ from elugcn.experiments.output import Page
 from elugcn.experiments.planning import datasets_of, method_rows, plan_rows
 from elugcn.experiments.rows import (
     compare_finished,
-    dot_panels,
+    draw_comparison,
     write_csv,
     write_deviations,
     write_tables,
 )
 from elugcn.methods.registry import METHODS
-from elugcn.report.dots import draw_dots
 
 DATASETS = (
     "cora",
@@ -46,11 +45,9 @@ def plan(scope: Scope) -> list[Planned]:
 def write(finished: list[Finished], page: Page) -> None:
     """Dots by dataset, then the tables."""
     comparison = compare_finished(finished)
-    rows = comparison.methods
-    figure = draw_dots(dot_panels(comparison, rows), rows)
     page.figure(
         page.experiment.name,
-        figure,
+        draw_comparison(comparison),
         "Test accuracy of each method, mean and standard deviation, by dataset",
     )
     write_tables(page, comparison)

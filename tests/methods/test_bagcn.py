@@ -13,6 +13,7 @@ from elugcn.evaluation.cells import Cell, Comparison
 from elugcn.evaluation.paper import published
 from elugcn.evaluation.statistics import Summary
 from elugcn.evaluation.tables import render
+from elugcn.experiments.rows import draw_comparison
 from elugcn.fitting import Fitted, fit_graph
 from elugcn.methods.bagcn import BAGCNConfig, BAGCNPredictor, bagcn_loss
 from elugcn.methods.registry import METHODS
@@ -89,17 +90,32 @@ def test_loss_is_the_sum_of_its_terms() -> None:
         assert float(easier) < float(contrast.detach())
 
 
+def one_cell(method: str) -> Comparison:
+    cell = Cell(method, "cora", Summary(80.0, 1.0, 2), paper=published(method, "cora"))
+    return Comparison((method,), ("cora",), {(method, "cora"): cell})
+
+
 @pytest.mark.parametrize("form", ["markdown", "latex", "terminal"])
 def test_tables_say_that_it_is_reconstructed(form: str) -> None:
-    cell = Cell(
-        "bagcn", "cora", Summary(80.0, 1.0, 2), paper=published("bagcn", "cora")
-    )
-    table = Comparison(("bagcn",), ("cora",), {("bagcn", "cora"): cell})
-    text = render(table, form)
+    text = render(one_cell("bagcn"), form)
     assert "BAGCN (reconstructed)" in text
     assert "bagcn" not in text
     assert "83.70" in text  # the paper's
     assert "reconstructed" in METHODS["bagcn"].summary
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        ("bagcn", "BAGCN (reconstructed)"),
+        ("cogsl", "CoGSL (sparse variant)"),
+        ("gcn", "gcn"),
+    ],
+)
+def test_figures_use_the_same_names(method: str, name: str) -> None:
+    axis = draw_comparison(one_cell(method)).axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == [name]
+    assert name in render(one_cell(method), "markdown")
 
 
 @pytest.mark.parametrize(
