@@ -10,6 +10,7 @@ import typer
 
 from elugcn.atomic import whole_path
 from elugcn.cli.common import console, names_in, print_json
+from elugcn.cli.options import RunsOptions, grouped
 from elugcn.config import parse_assignments
 from elugcn.data.datasets import dataset_info
 from elugcn.errors import InputError
@@ -21,7 +22,9 @@ from elugcn.methods.registry import METHODS
 NAME = "compare"
 
 
+@grouped
 def run(
+    how: RunsOptions,
     methods: Annotated[
         str, typer.Option(help=f"Comma-separated, of {', '.join(METHODS)}.")
     ] = "elu-gcn,gcn,mlp,lpa",
@@ -51,25 +54,12 @@ def run(
             help="Option of a synthetic dataset, e.g. sbm.n=100000; repeatable.",
         ),
     ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(help="Where dataset files are; else $ELUGCN_DATA, else the cache"),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[int, typer.Option(help="Threads of each run.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Runs at once.")] = 1,
     format_: Annotated[
         str, typer.Option("--format", help=f"{', '.join(FORMATS)}.")
     ] = "terminal",
     out: Annotated[
         Path | None, typer.Option(help="Write the table to this file instead.")
     ] = None,
-    json_: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = (
-        False
-    ),
 ) -> int:
     """Run methods on datasets and show mean ± std, differences, time and memory.
 
@@ -96,22 +86,22 @@ def run(
     outcomes = run_jobs(
         plan,
         Store(store),
-        workers=jobs,
-        data_dir=data_dir,
-        n_threads=threads,
-        device=device,
-        monitor=default_monitor(quiet or json_),
+        workers=how.jobs,
+        data_dir=how.data_dir,
+        n_threads=how.threads,
+        device=how.device,
+        monitor=default_monitor(how.silent),
     )
     comparison = summarize_outcomes(plan, outcomes)
     if out is not None:
         text = render(comparison, format_)
         with whole_path(out) as work:
             work.write_text(text, encoding="utf-8")
-    if json_:
+    if how.json_:
         failed = len(outcomes.failed)
         runs = {"done": len(outcomes.done), "failed": failed}
         print_json(comparison.plain() | {"runs": runs, "store": str(store)})
-    elif out is None and not quiet:
+    elif out is None and not how.quiet:
         if format_ == "terminal":
             console().print(terminal(comparison))
         else:

@@ -179,6 +179,32 @@ class FitOptions:
     )
 
 
+@dataclass(kw_only=True)
+class RunsOptions:
+    """How many runs are done, by the commands that keep them in a store."""
+
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where dataset files are; else $ELUGCN_DATA, else the cache."
+        ),
+    ] = None
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto"
+    threads: Annotated[int, typer.Option(help="Threads of each run.")] = 1
+    jobs: Annotated[int, typer.Option(help="Runs at once.")] = 1
+    json_: Annotated[
+        bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")
+    ] = False
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = (
+        False
+    )
+
+    @property
+    def silent(self) -> bool:
+        """No progress is shown."""
+        return self.quiet or self.json_
+
+
 def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
     """Spread the dataclass parameters of a command into single options."""
     hints = get_type_hints(function, include_extras=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elugcn.cli.common import check_pages, console, names_given, print_json
+from elugcn.cli.options import RunsOptions, grouped
 from elugcn.data.datasets import dataset_info
 from elugcn.errors import InputError
 from elugcn.evaluation.monitor import default_monitor
@@ -25,7 +26,9 @@ NAME = "reproduce"
 _OUT, _QUICK_OUT = Path("results"), Path("results/quick")
 
 
+@grouped
 def run(
+    how: RunsOptions,
     experiment: Annotated[
         str, typer.Argument(help=f"One of {', '.join(NAMES)}, or {ALL}.")
     ],
@@ -56,19 +59,6 @@ def run(
         Path | None,
         typer.Option(help=f"Directory of the pages; else {_OUT} or {_QUICK_OUT}."),
     ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(help="Where dataset files are; else $ELUGCN_DATA, else the cache"),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[int, typer.Option(help="Threads of each run.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Runs at once.")] = 1,
-    json_: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no text.")] = (
-        False
-    ),
 ) -> int:
     """Make a table or figure of the paper: CSV, PNG, SVG and a Markdown page.
 
@@ -88,11 +78,11 @@ def run(
     circumstances = Circumstances(
         Store(place),
         run=not no_run,
-        workers=jobs,
-        data_dir=data_dir,
-        n_threads=threads,
-        device=device,
-        monitor=default_monitor(quiet or json_),
+        workers=how.jobs,
+        data_dir=how.data_dir,
+        n_threads=how.threads,
+        device=how.device,
+        monitor=default_monitor(how.silent),
     )
     reports: list[Report] = []
     skipped: list[str] = []
@@ -112,7 +102,7 @@ def run(
             write_overview(folder, get_experiments(ALL), quick)
     if not reports:
         raise InputError(skipped[0])
-    _say(reports, skipped, folder, place, json_, quiet)
+    _say(reports, skipped, folder, place, how)
     return 1 if any(report.failed for report in reports) else 0
 
 
@@ -121,10 +111,9 @@ def _say(
     skipped: list[str],
     folder: Path,
     store: Path,
-    json_: bool,
-    quiet: bool,
+    how: RunsOptions,
 ) -> None:
-    if json_:
+    if how.json_:
         print_json(
             {
                 "experiments": [report.plain() for report in reports],
@@ -133,7 +122,7 @@ def _say(
                 "store": str(store),
             }
         )
-    elif not quiet:
+    elif not how.quiet:
         for report in reports:
             page = [str(p) for p in report.files if p.suffix == ".md"]
             said = f"{report.name}: {report.done} of {report.planned} runs"

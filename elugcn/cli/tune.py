@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elugcn.cli.common import console, names_in, percent, print_json
+from elugcn.cli.options import RunsOptions, grouped
 from elugcn.evaluation import Store
 from elugcn.methods.registry import METHODS
 from elugcn.tuning.progress import default_monitor
@@ -24,7 +25,9 @@ from elugcn.tuning.tune import tune
 NAME = "tune"
 
 
+@grouped
 def run(
+    how: RunsOptions,
     methods: Annotated[
         str, typer.Option(help=f"Comma-separated, of {', '.join(METHODS)}.")
     ] = "gcn,elu-gcn",
@@ -60,19 +63,6 @@ def run(
         Path | None,
         typer.Option(help="Directory of tuned values; else the package's own."),
     ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(help="Where dataset files are; else $ELUGCN_DATA, else the cache"),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[int, typer.Option(help="Threads of each run.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Runs of a configuration at once.")] = 1,
-    json_: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = (
-        False
-    ),
 ) -> int:
     """Try configurations and keep the one with the best validation accuracy.
 
@@ -87,10 +77,10 @@ def run(
         Store(store),
         budget.runs,
         budget.first,
-        workers=jobs,
-        n_threads=threads,
-        data_dir=data_dir,
-        device=device,
+        workers=how.jobs,
+        n_threads=how.threads,
+        data_dir=how.data_dir,
+        device=how.device,
     )
     searches = tune(
         names_in(methods),
@@ -101,14 +91,14 @@ def run(
         out,
         presets=presets,
         write=write_presets,
-        monitor=default_monitor(quiet or json_),
+        monitor=default_monitor(how.silent),
     )
-    if json_:
+    if how.json_:
         spent = {"runs": budget.runs, "first": budget.first}
         spent |= {"search_seed": budget.search_seed}
         found = [summary_of(search, out) for search in searches]
         print_json({"searches": found} | spent | {"store": str(store)})
-    elif not quiet:
+    elif not how.quiet:
         console().print(_table(searches))
     for search in searches:
         for trial in search.trials:
