@@ -27,8 +27,9 @@ _ARRAYS, _ARRAYS_MIXED = 3.5, 9.0
 _OUTPUTS, _OUTPUTS_CONTRAST = 12, 32
 # Bytes of an edge (both ways count): the pair as read, Â with its indices.
 _EDGE_BYTES = 36
-# Bytes of a stored feature as CSR, with its transposed order.
-_SPARSE_BYTES = 56
+# Bytes of a stored feature as CSR, with its transposed order; and of one in a dense X
+# beside its four: a random one for dropout, and one that says whether it is zero.
+_SPARSE_BYTES, _DENSE_BYTES = 56, 2
 # What the allocator keeps beside, at most: arrays above 32 MB are given back at once.
 _SLACK = 230 * 2.0**20
 
@@ -73,6 +74,8 @@ def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
     features = 4.0 * n * d if dense else 0.0
     if filled < SPARSE_DENSITY * n * d:
         features += filled * _SPARSE_BYTES
+    else:
+        features += _DENSE_BYTES * n * d
     classes = int(data.y.max()) + 1
     step = max(_step(n, classes, member) for member in _members(data, config))
     graph = float(data.edge_index.size(1) * _EDGE_BYTES)

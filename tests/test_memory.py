@@ -39,7 +39,7 @@ def test_estimate_is_close_to_a_real_process(
 def test_parts_by_hand() -> None:
     data = check_data(load_dataset("sbm", n=300, n_features=8)).data
     part = estimate_memory(data, GCNConfig(hidden_channels=16))
-    assert part.features == 4 * 300 * 8
+    assert part.features == (4 + 2) * 300 * 8
     assert part.graph == 36 * data.edge_index.size(1)
     assert part.step == 4 * 300 * (3.5 * 16 + 12 * 5)
     assert part.slack == part.features + part.graph + part.step

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.core.random import draw_bytes, dropout, kept
+from elugcn.core.random import dropout
 from elugcn.core.sparse import CSR, transposed_product
+from elugcn.nn.dropped import dropped_product
 
 Features = CSR | Tensor
-
-
-# Entries of X that are masked at once: a block that stays in the cache.
-_BLOCK_ENTRIES = 2**18
 
 
 def drop_matmul(x: Features, weight: Tensor, p: float, training: bool) -> Tensor:
@@ -25,47 +21,7 @@ def drop_matmul(x: Features, weight: Tensor, p: float, training: bool) -> Tensor
         return x.dropout(p, training) @ weight
     if not training or p == 0.0 or x.requires_grad or x.device.type != "cpu":
         return dropout(x, p, training) @ weight
-    drawn, level = draw_bytes(tuple(x.shape), p)
-    out: Tensor = _Dropped.apply(weight, x, drawn, level)  # type: ignore[no-untyped-call]
-    return out
-
-
-class _Dropped(torch.autograd.Function):
-    """W ↦ (X ∘ mask) W / q, in blocks of rows, X ∘ mask never whole.
-
-    Dense features are the largest array of a training step: a masked copy of them
-    would be written to memory and read back twice. One byte an entry is kept instead,
-    and the backward pass masks each block again.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, weight: Tensor, x: Tensor, drawn: Tensor, level: int
-    ) -> Tensor:
-        ctx.x, ctx.drawn, ctx.level = x, drawn, level
-        scaled = weight * (256 / level)
-        out = x.new_empty(x.size(0), weight.size(1))
-        for rows, block in _masked(x, drawn, level):
-            torch.mm(block, scaled, out=out[rows])
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        out = grad.new_zeros(ctx.x.size(1), grad.size(1))
-        for rows, block in _masked(ctx.x, ctx.drawn, ctx.level):
-            out.addmm_(block.T, grad[rows])
-        return out.mul_(256 / ctx.level), None, None, None
-
-
-def _masked(x: Tensor, drawn: Tensor, level: int) -> Iterator[tuple[slice, Tensor]]:
-    """X ∘ mask by blocks of rows, each in the same buffer."""
-    n, d = x.shape
-    size = max(1, min(n, _BLOCK_ENTRIES // max(1, d)))
-    buffer = x.new_empty(size, d)
-    for start in range(0, n, size):
-        rows = slice(start, min(start + size, n))
-        block = buffer[: rows.stop - start]
-        yield rows, kept(drawn[rows], level, block).mul_(x[rows])
+    return dropped_product(x, weight, p)
 
 
 class RowNorm(nn.Module):

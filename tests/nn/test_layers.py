@@ -4,18 +4,12 @@ import pytest
 import torch
 
 from elugcn.core.random import dropout
-from elugcn.nn import layers
+from elugcn.nn import dropped
 from elugcn.nn.layers import SharedProduct, drop_matmul
 
 
-@pytest.mark.parametrize("p", [0.0, 0.001, 0.3, 0.75])
-@pytest.mark.parametrize("entries", [1, 40, 2**18])
-def test_blocks_equal_the_whole(
-    p: float, entries: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(layers, "_BLOCK_ENTRIES", entries)
-    x, start = torch.randn(11, 7), torch.randn(7, 4)
-    g = torch.randn(11, 4)
+def check_drop_matmul(x: torch.Tensor, p: float) -> None:
+    start, g = torch.randn(x.size(1), 4), torch.randn(x.size(0), 4)
     results = []
     for blocked in (True, False):
         w = start.clone().requires_grad_()
@@ -24,6 +18,38 @@ def test_blocks_equal_the_whole(
         out.backward(g)
         results.append((out.detach(), w.grad))
     torch.testing.assert_close(results[0], results[1])
+
+
+@pytest.mark.parametrize("p", [0.0, 0.001, 0.3, 0.75])
+@pytest.mark.parametrize("entries", [1, 40, 2**18])
+@pytest.mark.parametrize("binary", [True, False])
+def test_blocks_equal_the_whole(
+    p: float, entries: int, binary: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dropped, "_BLOCK_ENTRIES", entries)
+    x = torch.randn(11, 7)
+    check_drop_matmul((x > 0).float() if binary else x, p)
+
+
+def test_zeros_and_ones_are_recognised_again_when_they_change() -> None:
+    x = (torch.rand(30, 8) < 0.5).float()
+    for change in (
+        None,
+        (2, 3, 1.0),
+        (2, 3, 0.0),
+        (4, 4, 0.5),
+        (5, 5, 2.0),
+        (6, 0, -1),
+    ):
+        if change is not None:
+            i, j, value = change
+            x[i, j] = value
+        check_drop_matmul(x, 0.5)
+    ones = torch.ones(4, 3)
+    assert dropped._zeros_of(ones) is not None
+    kept = len(dropped._KEPT)
+    del ones
+    assert len(dropped._KEPT) < kept  # nothing outlives its matrix
 
 
 def test_nothing_is_dropped_in_evaluation() -> None:

@@ -1,0 +1,90 @@
+"""dropout(X) W for a dense X: the largest array of a training step, read in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+from elugcn.core.random import draw_bytes, kept
+
+# Entries of X that are masked at once: a block that stays in the cache.
+_BLOCK_ENTRIES = 2**18
+_NEVER = 255  # a byte that no level below 256 keeps
+
+
+def dropped_product(x: Tensor, weight: Tensor, p: float) -> Tensor:
+    """(X ∘ mask) W / q with gradients to W, on the CPU: O(n·d·h), n·d bytes kept.
+
+    Args:
+        x: X, n×d, without gradients.
+        weight: W, d×h.
+        p: Probability of dropping an entry; q is what is kept of it.
+    """
+    drawn, level = draw_bytes(tuple(x.shape), p)
+    zeros = _zeros_of(x) if level <= _NEVER else None
+    if zeros is not None:
+        # Where X has zeros and ones alone, a zero is an entry that is never kept, and
+        # X ∘ mask is the mask: X itself, four times the size, is not read.
+        drawn |= zeros
+    out: Tensor = _Dropped.apply(  # type: ignore[no-untyped-call]
+        weight, x, drawn, level, zeros is None
+    )
+    return out
+
+
+class _Dropped(torch.autograd.Function):
+    """W ↦ (X ∘ mask) W / q, in blocks of rows, X ∘ mask never whole.
+
+    A masked copy of X would be written to memory and read back twice. One byte an
+    entry is kept instead, and the backward pass masks each block again.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, weight: Tensor, x: Tensor, drawn: Tensor, level: int, multiply: bool
+    ) -> Tensor:
+        ctx.x, ctx.drawn, ctx.level, ctx.multiply = x, drawn, level, multiply
+        scaled = weight * (256 / level)
+        out = x.new_empty(x.size(0), weight.size(1))
+        for rows, block in _masked(x, drawn, level, multiply):
+            torch.mm(block, scaled, out=out[rows])
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+        out = grad.new_zeros(ctx.x.size(1), grad.size(1))
+        for rows, block in _masked(ctx.x, ctx.drawn, ctx.level, ctx.multiply):
+            out.addmm_(block.T, grad[rows])
+        return out.mul_(256 / ctx.level), None, None, None, None
+
+
+def _masked(
+    x: Tensor, drawn: Tensor, level: int, multiply: bool
+) -> Iterator[tuple[slice, Tensor]]:
+    """X ∘ mask by blocks of rows, each in the same buffer."""
+    n, d = x.shape
+    size = max(1, min(n, _BLOCK_ENTRIES // max(1, d)))
+    buffer = x.new_empty(size, d)
+    for start in range(0, n, size):
+        rows = slice(start, min(start + size, n))
+        block = kept(drawn[rows], level, buffer[: rows.stop - start])
+        yield rows, block.mul_(x[rows]) if multiply else block
+
+
+def _zeros_of(x: Tensor) -> Tensor | None:
+    """``_NEVER`` where a matrix of zeros and ones is zero, else 0; None for others."""
+    version, zeros = _KEPT.get(x, (None, None))
+    if version != x._version:
+        is_zero = x == 0
+        binary = bool((is_zero | (x == 1)).all())
+        zeros = is_zero.to(torch.uint8).mul_(_NEVER) if binary else None
+        _KEPT[x] = x._version, zeros
+    return zeros
+
+
+# By matrix: its version (changes of its entries raise it) and what it came to.
+_KEPT: MutableMapping[Tensor, tuple[int, Tensor | None]] = WeakIdKeyDictionary()
