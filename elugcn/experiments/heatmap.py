@@ -134,6 +134,4 @@ EXPERIMENT = Experiment(
     ),
     plan=plan,
     write=write,
-    # A picture needs one run; three tell how much the shares move.
-    seeds=3,
 )

@@ -169,5 +169,5 @@ EXPERIMENT = Experiment(
     "ELU view, matter (the paper's sensitivity figures)?",
     plan,
     write,
-    seeds=3,
+    seeds=5,
 )
