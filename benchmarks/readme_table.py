@@ -1,4 +1,4 @@
-"""Put the main table of ``results/`` into the README: nobody types a number.
+"""Put the main tables of ``results/`` into the README: nobody types a number.
 
 Run it after `elugcn reproduce`: `python benchmarks/readme_table.py`.
 """
@@ -13,14 +13,16 @@ from elugcn.evaluation.paper import published
 
 ROOT = Path(__file__).resolve().parents[1]
 START, END = "<!-- results -->", "<!-- end of results -->"
+FEW_START, FEW_END = "<!-- few labels -->", "<!-- end of few labels -->"
 FILES = ("table1.csv", "social.csv")
+FEW = "fewlabels.csv"
 LEFT_OUT = ("northeastern19",)  # the paper has no number for it
 
 
-def read(folder: Path) -> list[dict[str, str]]:
-    """The rows of both tables, as far as there are any."""
+def read(folder: Path, *names: str) -> list[dict[str, str]]:
+    """The rows of some tables, the two main ones else, as far as there are any."""
     rows: list[dict[str, str]] = []
-    for name in FILES:
+    for name in names or FILES:
         path = folder / name
         if path.is_file():
             rows += csv.DictReader(path.read_text(encoding="utf-8").splitlines())
@@ -65,18 +67,50 @@ def table(rows: list[dict[str, str]]) -> str:
     )
 
 
-def filled(readme: str, rows: list[dict[str, str]]) -> str:
-    """The README with the table between its marks."""
-    before, start, rest = readme.partition(START)
-    _, end, after = rest.partition(END)
-    if not start or not end:
-        raise SystemExit(f"README.md has no {START} … {END}")
-    return f"{before}{START}\n{table(rows)}\n{END}{after}"
+def few_table(rows: list[dict[str, str]]) -> str:
+    """ELU-GCN (GCN) by dataset and labels a class; bold where no method is better."""
+    cells = {(r["method"], r["dataset"], int(r["labels_per_class"])): r for r in rows}
+    datasets = list(dict.fromkeys(dataset for _, dataset, _ in cells))
+    numbers = sorted({number for _, _, number in cells})
+    lines = [
+        "| labels a class | " + " | ".join(map(str, numbers)) + " |",
+        "|---" * (len(numbers) + 1) + "|",
+    ]
+    for dataset in datasets:
+        texts = []
+        for number in numbers:
+            here = {
+                m: r for (m, d, k), r in cells.items() if (d, k) == (dataset, number)
+            }
+            if not {"elu-gcn", "gcn"} <= here.keys():
+                texts.append("–")
+                continue
+            means = {m: float(row["mean"]) for m, row in here.items()}
+            own = f"{means['elu-gcn']:.1f}"
+            best = means["elu-gcn"] == max(means.values())
+            texts.append(f"{f'**{own}**' if best else own} ({means['gcn']:.1f})")
+        lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
+    return "\n".join(lines)
+
+
+def between(readme: str, start: str, end: str, text: str) -> str:
+    """The README with a text between two of its marks."""
+    before, found, rest = readme.partition(start)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise SystemExit(f"README.md has no {start} … {end}")
+    return f"{before}{start}\n{text}\n{end}{after}"
+
+
+def filled(readme: str, results: Path) -> str:
+    """The README with the tables of a folder of results between its marks."""
+    readme = between(readme, START, END, table(read(results)))
+    return between(readme, FEW_START, FEW_END, few_table(read(results, FEW)))
 
 
 def main() -> None:
     path = ROOT / "README.md"
-    text = filled(path.read_text(encoding="utf-8"), read(ROOT / "results"))
+    text = filled(path.read_text(encoding="utf-8"), ROOT / "results")
     path.write_text(text, encoding="utf-8")
 
 

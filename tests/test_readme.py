@@ -22,7 +22,7 @@ def script() -> ModuleType:
 
 def test_the_table_is_that_of_the_results(script: ModuleType) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert script.filled(readme, script.read(ROOT / "results")) == readme
+    assert script.filled(readme, ROOT / "results") == readme
 
 
 def test_the_best_is_bold_and_the_paper_beside_it(
@@ -39,3 +39,29 @@ def test_the_best_is_bold_and_the_paper_beside_it(
     assert lines[0].endswith("5 to 10 seeds or splits:")
     assert "| cora | **84.5 ± 0.4** | 83.1 ± 0.5 | 84.29 |" in lines
     assert "| photo | – | **91.5 ± 1.0** | 90.81 |" in lines
+
+
+def test_few_labels(script: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "fewlabels.csv").write_text(
+        "method,dataset,mean,labels_per_class\n"
+        "elu-gcn,cora,62.77,1\ngcn,cora,45.31,1\nlpa,cora,46.1,1\n"
+        "elu-gcn,cora,80,20\ngcn,cora,81,20\n"
+        "elu-gcn,citeseer,50,1\n"
+    )
+    lines = script.few_table(script.read(tmp_path, "fewlabels.csv")).splitlines()
+    assert lines == [
+        "| labels a class | 1 | 20 |",
+        "|---|---|---|",
+        "| cora | **62.8** (45.3) | 80.0 (81.0) |",
+        "| citeseer | – | – |",
+    ]
+    (tmp_path / "table1.csv").write_text(
+        "method,dataset,mean,std,runs\ngcn,cora,83.12,0.52,10\n"
+    )
+    marks = f"{script.START}{script.END} {script.FEW_START}old{script.FEW_END} after"
+    text = script.filled(marks, tmp_path)
+    assert "old" not in text
+    assert "(45.3)" in text
+    assert text.endswith(f"{script.FEW_END} after")
+    with pytest.raises(SystemExit, match="no <!-- few labels"):
+        script.filled(f"{script.START}{script.END}", tmp_path)
