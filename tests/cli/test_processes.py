@@ -72,7 +72,8 @@ def test_too_large_an_explicit_graph_is_refused_quickly(process: Command) -> Non
 def test_interrupt_leaves_nothing(folder: Path) -> None:
     # The driver says when training has begun; before that Python is importing.
     driver = """
-import pathlib, sys
+import faulthandler, pathlib, signal, sys
+faulthandler.register(signal.SIGUSR1, all_threads=True)
 from elugcn.training import loop
 before = loop._adam
 def adam(*rest):
@@ -101,7 +102,14 @@ main(["train", "--dataset", "sbm", "--set", "epochs=10000000",
             time.sleep(0.1)
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+        try:
+            out, err = child.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            # It happened once in many hundred times: where does it hang?
+            child.send_signal(signal.SIGUSR1)
+            time.sleep(1.0)
+            child.kill()
+            pytest.fail(f"still running: {child.communicate()}")
     finally:
         child.kill()
     assert (child.returncode, out, err) == (130, "", "elugcn: interrupted\n")
