@@ -86,7 +86,7 @@ def draw_curves(
         handles=[seen[name] for name in names],
         labels=names,
         loc="outside upper center",
-        ncols=min(len(names), 6),
+        ncols=min(len(names), 3 * min(len(content), columns)),  # as wide as the panels
     )
     return figure
 

@@ -106,3 +106,16 @@ def test_colours() -> None:
     assert colour_of("gcn") == colour_of("gcn", 5) != colour_of("elu-gcn")
     assert colour_of("a row") == GREY
     assert colour_of("a row", 0) != colour_of("a row", 1)
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3])
+def test_the_legend_of_curves_is_whole(panels: int) -> None:
+    names = ["elu-gcn", "elu-gcn-paper", "gcn", "appnp", "lpa", "cs"]
+    curves = [Curve(name, (1, 2), (50.0, 60.0), (1.0, 1.0)) for name in names]
+    figure = draw_curves([(str(i), curves) for i in range(panels)], xlabel="labels")
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    box, whole = legend.get_window_extent(), figure.bbox
+    assert whole.x0 <= box.x0
+    assert box.x1 <= whole.x1
+    assert box.y1 <= whole.y1
