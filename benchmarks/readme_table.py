@@ -56,7 +56,7 @@ def table(rows: list[dict[str, str]]) -> str:
         found = published("elu-gcn", dataset)
         paper = "–" if found is None else f"{found.mean:.2f}"
         lines.append(f"| {dataset} | " + " | ".join([*texts, paper]) + " |")
-    runs = sorted({int(row["runs"]) for row in rows})
+    runs = sorted({int(row["runs"]) for row in rows if row["method"] in methods})
     span = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
     return "\n".join(
         [
