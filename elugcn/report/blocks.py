@@ -17,7 +17,14 @@ from elugcn.report.style import COLOURS, GREY, panels, styled
 DIVERGING = "RdBu_r"
 _QUANTILE = 0.98
 _WIDTH = 0.8  # of a group of bars
-_SETS = {"ELU": COLOURS[0], "NELU": COLOURS[5], "unreachable": GREY}
+CONTROL = "NELU, a second GCN"
+_SETS = {
+    "ELU": COLOURS[0],
+    "NELU": COLOURS[5],
+    "all test": COLOURS[4],
+    "unreachable": GREY,
+    CONTROL: GREY,
+}
 Numbers = Sequence[float | None]
 
 
