@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 from elugcn.core.sparse import SPARSE_DENSITY
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.nn.field import HELD
 
 # Python, PyTorch and the package, loaded.
 _PROGRAM = 360 * 2.0**20
@@ -27,9 +28,10 @@ _ARRAYS, _ARRAYS_MIXED = 3.5, 9.0
 _OUTPUTS, _OUTPUTS_CONTRAST = 12, 32
 # Bytes of an edge (both ways count): the pair as read, Â with its indices.
 _EDGE_BYTES = 36
-# Bytes of a stored feature as CSR, with its transposed order; and of one in a dense X
-# beside its four: a random one for dropout, and one that says whether it is zero.
-_SPARSE_BYTES, _DENSE_BYTES = 56, 2
+# Bytes of a stored feature as CSR, with its transposed order and its value scaled for
+# dropout; and of one in a dense X beside its four: a random one for dropout, and one
+# that says whether it is zero.
+_SPARSE_BYTES, _DENSE_BYTES = 60, 2
 # What the allocator keeps beside, at most: arrays above 32 MB are given back at once.
 _SLACK = 230 * 2.0**20
 
@@ -72,14 +74,30 @@ def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
     dense = x.layout == torch.strided
     filled = int(torch.count_nonzero(x)) if dense else int(x._nnz())
     features = 4.0 * n * d if dense else 0.0
+    ahead = _validation_rows(data) * d
     if filled < SPARSE_DENSITY * n * d:
         features += filled * _SPARSE_BYTES
+        ahead = min(ahead, filled / SPARSE_DENSITY)
     else:
         features += _DENSE_BYTES * n * d
+        ahead = ahead if 4 * ahead <= 3 * n * d else 0
+    # Features that are propagated once, for validation (see nn/field.py).
+    features += 4.0 * ahead if ahead <= HELD else 0.0
     classes = int(data.y.max()) + 1
     step = max(_step(n, classes, member) for member in _members(data, config))
     graph = float(data.edge_index.size(1) * _EDGE_BYTES)
     return MemoryEstimate(_PROGRAM, features, graph, step)
+
+
+def _validation_rows(data: Data) -> int:
+    """Nodes within a step of the validation nodes, O(E)."""
+    mask = data.get("val_mask")
+    if mask is None:
+        return 0
+    near = mask.clone()
+    near[data.edge_index[1][mask[data.edge_index[0]]]] = True
+    near[data.edge_index[0][mask[data.edge_index[1]]]] = True
+    return int(near.sum())
 
 
 def trained_members(

@@ -38,15 +38,22 @@ def test_estimate_is_close_to_a_real_process(
 
 def test_parts_by_hand() -> None:
     data = check_data(load_dataset("sbm", n=300, n_features=8)).data
+    edges = data.edge_index.T.tolist()
+    val = set(data.val_mask.nonzero().squeeze(1).tolist())
+    near = len(val | {a for a, b in edges if b in val})
+    assert 0 < near < 225  # else the features would not be propagated beforehand
     part = estimate_memory(data, GCNConfig(hidden_channels=16))
-    assert part.features == (4 + 2) * 300 * 8
+    assert part.features == (4 + 2) * 300 * 8 + 4 * near * 8
     assert part.graph == 36 * data.edge_index.size(1)
     assert part.step == 4 * 300 * (3.5 * 16 + 12 * 5)
     assert part.slack == part.features + part.graph + part.step
     assert part.megabytes()["total"] == round(part.total / MB, 1)
     # Features with few entries are stored again, by entry.
     sparse = replace_x(data, torch.eye(300))
-    assert estimate_memory(sparse, GCNConfig()).features == 4 * 300 * 300 + 56 * 300
+    estimate = estimate_memory(sparse, GCNConfig())
+    assert estimate.features == 4 * 300 * 300 + 60 * 300 + 4 * (4 * 300)
+    del data.val_mask
+    assert estimate_memory(data, GCNConfig()).features == (4 + 2) * 300 * 8
 
 
 def replace_x(data: object, x: torch.Tensor) -> object:

@@ -106,7 +106,7 @@ def bare_products(problem: Problem) -> Callable[[], None]:
         logits.T @ logits
         product(a_t, beside)
         logits @ w2.T
-        hidden.T @ logits
+        logits.T @ hidden
         product(a_t, wide)
         right @ (left.T @ wide)
         transposed(x, wide)
@@ -119,15 +119,15 @@ def products_of(field: Field, w1: Tensor, w2: Tensor) -> Callable[[], None]:
     """The forward products of both views for the nodes of a field."""
     first, second = (layer.operator for layer in field.layers)
     elu_graph, h, c = field.elu_graph, w1.size(1), w2.size(1)
-    assert isinstance(first, CSR)
     assert isinstance(second, CSR)
     assert elu_graph is not None
-    read, near = torch.rand(first.n_cols, h), torch.rand(2 * first.shape[0], h)
+    read, near = torch.rand(field.x.shape[0], h), torch.rand(2 * second.n_cols, h)
     beside = torch.rand(second.n_cols, 2 * c)
 
     def run() -> None:
         product(field.x, w1)
-        product(first, read)
+        if isinstance(first, CSR):  # else X has been propagated before
+            product(first, read)
         elu_graph @ (read if field.elu_x is None else field.elu_x @ w1)
         near @ w2
         product(second, beside)

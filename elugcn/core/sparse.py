@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from elugcn.core.random import keep_mask
+from elugcn.core.random import draw_mask
 from elugcn.core.transpose import Pattern
 
 
@@ -118,8 +118,19 @@ class CSR:
         """Inverted dropout on the stored entries; a dropped zero stays zero."""
         if not training or p == 0.0:
             return self
-        keep = keep_mask((self.nnz,), p, self.value)
-        return self.with_values(keep.mul_(self.value))
+        keep, scale = draw_mask((self.nnz,), p, self.value)
+        return self.with_values(keep.mul_(self._scaled(scale)))
+
+    def _scaled(self, scale: float) -> Tensor:
+        """The stored entries times a number, kept for the next epoch."""
+        key, version, scaled = self.__dict__.get("_scaled_values", (None, None, None))
+        if (key, version) != (scale, self.value._version):
+            scaled = self.value * scale
+            kept = (scale, self.value._version, scaled)
+            if not self.value.requires_grad:
+                self.__dict__["_scaled_values"] = kept
+        assert isinstance(scaled, Tensor)
+        return scaled
 
     def to(self, device: torch.device) -> CSR:
         """The matrix on another device."""

@@ -8,26 +8,33 @@ the cache go through all of them, and the hidden layer is written once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from elugcn.core.random import draw_mask
+from elugcn.nn.two_views import Factored
 
 # Entries of the hidden layer that are worked on at once: a megabyte.
 BLOCK_ENTRIES = 2**18
 
 
 def activated_product(
-    views: Sequence[Tensor], bias: Tensor, weight: Tensor, p: float, training: bool
+    views: Sequence[Tensor | Factored],
+    bias: Tensor,
+    weight: Tensor,
+    p: float,
+    training: bool,
+    beside: bool = False,
 ) -> Tensor:
     """dropout(ReLU(Z + b)) W of every view, stacked as rows, O(v·n·h·k).
 
     Views that are results of an operation with gradients are overwritten, first with
     the hidden layer and then with their gradients: new arrays of that size cost more
     than the sums. (Whoever else needs them for a gradient gets an error from autograd,
-    and so does a second backward pass.)
+    and so does a second backward pass.) Views in factors are multiplied out block by
+    block.
 
     Args:
         views: Matrices n×h, before the bias.
@@ -35,14 +42,18 @@ def activated_product(
         weight: W, h×k.
         p: Probability of dropping an entry.
         training: Nothing is dropped otherwise.
+        beside: Put the views side by side instead, for one product with all of them.
 
     Returns:
-        (v·n)×k.
+        (v·n)×k, or n×(v·k).
     """
     keep = torch.is_grad_enabled()
-    reuse = keep and all(z.grad_fn is not None for z in views)
+    lefts = [z.left if isinstance(z, Factored) else None for z in views]
+    given = [z.right if isinstance(z, Factored) else z for z in views]
+    whole = [z for z in views if isinstance(z, Tensor)]
+    reuse = keep and all(z.grad_fn is not None for z in whole)
     out: Tensor = _Product.apply(  # type: ignore[no-untyped-call]
-        bias, weight, p if training else 0.0, keep, reuse, *views
+        bias, weight, p if training else 0.0, keep, reuse, beside, lefts, *given
     )
     return out
 
@@ -62,23 +73,38 @@ class _Product(torch.autograd.Function):
         p: float,
         keep: bool,
         reuse: bool,
+        beside: bool,
+        lefts: list[Tensor | None],
         *views: Tensor,
     ) -> Tensor:
-        ctx.scale, ctx.reuse = 1.0, reuse
-        scaled = weight
-        out = bias.new_empty(sum(z.size(0) for z in views), weight.size(1))
+        ctx.scale, ctx.reuse, ctx.beside, ctx.lefts = 1.0, reuse, beside, lefts
+        scaled, (width, k) = weight, weight.shape
+        heights = [
+            z.size(0) if left is None else left.size(0)
+            for z, left in zip(views, lefts, strict=True)
+        ]
+        shape = (heights[0], k * len(views)) if beside else (sum(heights), k)
+        out = bias.new_empty(shape)
         # Detached: parts of one matrix must not be written to under autograd's eyes.
-        hidden = [z.detach() if reuse else torch.empty_like(z) for z in views if keep]
-        for view, part, rows in _blocks(views):
-            z = views[view][part]
+        hidden = [
+            z.detach() if reuse and left is None else z.new_empty(n, width)
+            for z, left, n in zip(views, lefts, heights, strict=True)
+            if keep
+        ]
+        spare = bias.new_empty(0 if keep else _height(bias), width)
+        for at in _blocks(heights, bias, k, beside):
+            z, left = views[at.view], lefts[at.view]
             # Without gradients nobody asks for H again: a block of it is enough.
-            block = hidden[view][part] if keep else torch.empty_like(z)
-            torch.add(z, bias, out=block)
+            block = hidden[at.view][at.rows] if keep else spare[: at.height]
+            if left is None:
+                torch.add(z[at.rows], bias, out=block)
+            else:
+                torch.addmm(bias, left[at.rows], z, out=block)
             block.clamp_min_(0.0)
             if p > 0.0:
                 ctx.scale = _drop(block, p)
                 scaled = weight * ctx.scale if scaled is weight else scaled
-            torch.mm(block, scaled, out=out[rows])
+            torch.mm(block, scaled, out=out[at.target])
         if keep:
             ctx.save_for_backward(weight, *hidden)
         return out
@@ -86,19 +112,38 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         weight, *hidden = ctx.saved_tensors
+        lefts: list[Tensor | None] = ctx.lefts
         back = (weight * ctx.scale).T.contiguous()
-        grads = [h.detach() if ctx.reuse else torch.empty_like(h) for h in hidden]
+        grads = [
+            _grad_of(h, left, ctx.reuse) for h, left in zip(hidden, lefts, strict=True)
+        ]
         grad_bias = weight.new_zeros(weight.size(0))
-        grad_weight = torch.zeros_like(weight)
-        for view, part, rows in _blocks(hidden):
-            h, g = hidden[view][part], grad[rows]
-            grad_weight.addmm_(h.T, g)
-            out = grads[view][part]
+        # Its transpose: a product with few rows is faster than one with few columns.
+        grad_weight = torch.zeros_like(back)
+        spare = grad.new_empty(2, _height(grad_bias), weight.size(0))
+        for at in _blocks(
+            [len(h) for h in hidden], grad_bias, weight.size(1), ctx.beside
+        ):
+            h, g, left = hidden[at.view][at.rows], grad[at.target], lefts[at.view]
+            grad_weight.addmm_(g.T, h)
+            dropped = torch.mm(g, back, out=spare[0, : at.height])
+            whole = left is None
+            out = grads[at.view][at.rows] if whole else spare[1, : at.height]
             torch.ops.aten.threshold_backward.grad_input(
-                g @ back, h, 0.0, grad_input=out
+                dropped, h, 0.0, grad_input=out
             )
+            if left is not None:
+                grads[at.view].addmm_(left[at.rows].T, out)
             grad_bias += out.sum(dim=0)
-        return grad_bias, grad_weight.mul_(ctx.scale), None, None, None, *grads
+        grad_weight.mul_(ctx.scale)
+        return grad_bias, grad_weight.T, *[None] * 5, *grads
+
+
+def _grad_of(hidden: Tensor, left: Tensor | None, reuse: bool) -> Tensor:
+    """Where the gradient of a view goes: the view's own place, if it may be reused."""
+    if left is not None:
+        return hidden.new_zeros(left.size(1), hidden.size(1))
+    return hidden.detach() if reuse else torch.empty_like(hidden)
 
 
 def _drop(block: Tensor, p: float) -> float:
@@ -108,13 +153,40 @@ def _drop(block: Tensor, p: float) -> float:
     return scale
 
 
-def _blocks(views: Sequence[Tensor]) -> Iterator[tuple[int, slice, slice]]:
-    """Views by blocks of rows: the view, the rows in it, and those in the stack."""
+class _Block(NamedTuple):
+    """Some rows of a view, and where their output goes."""
+
+    view: int
+    rows: slice
+    target: tuple[slice, slice]
+
+    @property
+    def height(self) -> int:
+        return int(self.rows.stop - self.rows.start)
+
+
+def _blocks(
+    heights: Sequence[int], like: Tensor, k: int, beside: bool
+) -> Iterator[_Block]:
+    """Views by blocks of rows.
+
+    Args:
+        heights: Rows of each view.
+        like: A row of them.
+        k: Columns of the output of each.
+        beside: Whether the outputs lie side by side, else below each other.
+    """
     start = 0
-    for view, z in enumerate(views):
-        n, width = z.shape
-        size = max(1, BLOCK_ENTRIES // max(1, width)) if z.device.type == "cpu" else n
-        for first in range(0, n, max(1, size)):
-            last = min(first + size, n)
-            yield view, slice(first, last), slice(start + first, start + last)
-        start += n
+    for view, n in enumerate(heights):
+        size = _height(like) if like.device.type == "cpu" else max(1, n)
+        columns = slice(view * k, view * k + k) if beside else slice(k)
+        for first in range(0, n, size):
+            rows = slice(first, min(first + size, n))
+            below = slice(start + rows.start, start + rows.stop)
+            yield _Block(view, rows, (below, columns))
+        start += 0 if beside else n
+
+
+def _height(row: Tensor) -> int:
+    """Rows of a block."""
+    return max(1, BLOCK_ENTRIES // max(1, row.numel()))

@@ -5,8 +5,9 @@ nodes within L steps of them, one step fewer in every layer, and their rows of S
 
     H̄[V] = Â[V,N₁] σ(Â[N₁,N₀] X[N₀] W₁) W₂,    H̃[V] = Â[V,N₁] σ(L[N₁] (Rᵀ X) W₁) W₂
 
-where N₁ are the neighbours of V, N₀ those of N₁, and Rᵀ X, c×d, is computed once. The
-values are those of the whole graph; only rows that nobody reads are left out.
+where N₁ are the neighbours of V, N₀ those of N₁, and Rᵀ X, c×d, is computed once. So is
+Â[N₁] X where it has fewer entries than X[N₀]. The values are those of the whole graph;
+only rows that nobody reads are left out.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from torch import Tensor
 
 from elugcn.core.operators import LowRankGraph
 from elugcn.core.propagation import MixedOrder
-from elugcn.core.sparse import CSR, rows_of
+from elugcn.core.sparse import CSR, SPARSE_DENSITY, rows_of
 
 Features = CSR | Tensor
 # Above this share of the entries of Â a field saves too little for its copies.
 WORTH = 0.75
 # Columns of a matrix with a row for every node that are held at once.
 BLOCK = 64
+# Â[N₁] X is dense where X is: more entries than this (256 MB) are not held.
+HELD = 2**26
 
 
 class Operator(Protocol):
@@ -137,8 +140,10 @@ def _stepwise_field(
         needed = np.unique(rows.indices % n).astype(np.int64)
         if model.residual or model.jump in ("cat", "max"):
             needed = np.union1d(needed, wanted)
-        # X W₁ of all nodes where the next training step uses it too, or most are read.
-        whole = i == 0 and (not model.input_dropout or 2 * len(needed) > n)
+        # X W₁ of all nodes where the next training step uses it too, or where most of
+        # a dense X is read: a second one would not save what it holds.
+        most = 2 * len(needed) > n and not isinstance(x, CSR)
+        whole = i == 0 and (not model.input_dropout or most)
         if whole:
             needed = np.arange(n)
         else:
@@ -151,10 +156,42 @@ def _stepwise_field(
     if entries > WORTH * adj.nnz * len(model.weights):
         return None
     first = torch.from_numpy(answered).to(nodes.device)
+    if model.directions == 1 and not model.residual and model.input_dropout:
+        known = _propagated(matrix[answered], x, wanted)
+        if known is not None:
+            layers[0] = Layer(_Identity())
+            return _apart(known.to(nodes.device), layers, at, x, graph, first)
     if whole:
         return Field(x, layers, at, _some_rows(graph, first))
     own_x = rows_of(x, torch.from_numpy(wanted).to(nodes.device))
     return _apart(own_x, layers, at, x, graph, first)
+
+
+def _propagated(rows: Any, x: Features, read: NDArray[np.int64]) -> Features | None:
+    """Â[N₁] X, or None where that would not be cheaper than what it replaces.
+
+    Args:
+        rows: Â[N₁], |N₁|×n, of scipy.
+        x: X, n×d.
+        read: N₀, or all nodes where X W₁ is computed for all.
+    """
+    if not isinstance(x, CSR):
+        entries = rows.shape[0] * x.size(1)
+        if entries > HELD or 4 * rows.shape[0] > 3 * len(read):
+            return None
+        return CSR.from_scipy(rows).to(x.device) @ x
+    words = x.to_scipy()
+    replaced = words[read].nnz + rows.nnz
+    # The most it can have; were it far more, it would only be thrown away.
+    if np.diff(words.indptr)[rows.indices].sum() > 4 * replaced:
+        return None
+    product = rows @ words
+    size = product.shape[0] * product.shape[1]
+    # Neighbours' words together may no longer be sparse.
+    dense = product.nnz > SPARSE_DENSITY * size and size <= HELD
+    if (SPARSE_DENSITY * size if dense else product.nnz) >= replaced:
+        return None
+    return torch.from_numpy(product.toarray()) if dense else CSR.from_scipy(product)
 
 
 def _position(

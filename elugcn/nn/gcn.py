@@ -22,7 +22,7 @@ from elugcn.core.sparse import CSR
 from elugcn.nn.activation import activated_product
 from elugcn.nn.field import Field, Layer, Operator
 from elugcn.nn.layers import Features, RowNorm, SharedProduct, drop_matmul
-from elugcn.nn.two_views import both_views
+from elugcn.nn.two_views import Factored, both_views
 
 
 class GCN(nn.Module):
@@ -132,8 +132,7 @@ class GCN(nn.Module):
         layers = [Layer(first), *[Layer(adj)] * (len(self.weights) - 1)]
         together = self._plain and draws == 1 and not adj.value.requires_grad
         if together and isinstance(elu_graph, LowRankGraph):
-            hidden = list(both_views(adj, elu_graph, zs[0]))
-            return self._later_layers(hidden, layers)
+            return self._later_layers(both_views(adj, elu_graph, zs[0]), layers)
         hidden = self._propagate(layers[0], zs)
         if elu_graph is not None:
             hidden.append(self._elu_view(elu_graph, zs[0], zs[0], layers[0]))
@@ -151,21 +150,28 @@ class GCN(nn.Module):
 
     def _later_layers(
         self,
-        hidden: list[Tensor],
+        hidden: Sequence[Tensor | Factored],
         layers: Sequence[Layer],
         at: Sequence[Tensor] | None = None,
     ) -> list[Tensor]:
         """The outputs of the views, given the first layer of each before its bias."""
         # The views are stacked as rows (v·n × h): one dropout, one dense product.
         views = len(hidden)
+        # Or side by side, where the next thing is one product with all of them.
+        beside = self._plain and self._fused and views > 1
         kept: list[Tensor] = []
+        last: list[Tensor] = []
         for i in range(len(self.norms)):
+            if beside:
+                h = self._activated(hidden, i, beside)
+                hidden = last = list((layers[i + 1].operator @ h).chunk(views, dim=1))
+                continue
             h = self._to_next(hidden, i, kept)
             if i + 1 < len(self.weights):
                 if self.order:
-                    hidden = [h]
+                    hidden = last = [h]
                 else:
-                    hidden = self._propagate(layers[i + 1], h.chunk(views))
+                    hidden = last = self._propagate(layers[i + 1], h.chunk(views))
         if self.head is not None:
             if at is not None:
                 kept = [
@@ -174,21 +180,30 @@ class GCN(nn.Module):
                 ]
             h = dropout(self._jumped(kept), self.dropout, self.training)
             return list(self.head(h).chunk(views))
-        outputs = [z + self.biases[-1] for z in hidden]
+        outputs = [z + self.biases[-1] for z in last]
         return list(outputs[0].chunk(views)) if self.order else outputs
 
-    def _to_next(self, hidden: Sequence[Tensor], i: int, kept: list[Tensor]) -> Tensor:
+    def _to_next(
+        self, hidden: Sequence[Tensor | Factored], i: int, kept: list[Tensor]
+    ) -> Tensor:
         """Layer i activated, stacked, and times the next weight if there is one."""
         if self._fused:
-            following, p = self.weights[i + 1], self.dropout
-            return activated_product(
-                hidden, self.biases[i], following, p, self.training
-            )
-        h = torch.cat(list(hidden)) + self.biases[i]
+            return self._activated(hidden, i)
+        dense = [z.dense() if isinstance(z, Factored) else z for z in hidden]
+        h = torch.cat(dense) + self.biases[i]
         kept.append(self.rows(F.relu(self.norms[i](h))))
         if i + 1 == len(self.weights):
             return kept[-1]  # only the head reads it
         return dropout(kept[-1], self.dropout, self.training).mm(self.weights[i + 1])
+
+    def _activated(
+        self, hidden: Sequence[Tensor | Factored], i: int, beside: bool = False
+    ) -> Tensor:
+        """``_to_next`` where nothing stands between bias, ReLU and dropout."""
+        return activated_product(
+            hidden, self.biases[i], self.weights[i + 1], self.dropout, self.training,
+            beside,
+        )  # fmt: skip
 
     def source(self, x: Features) -> Tensor:
         """What S* multiplies in the first layer, without dropout: X W₁, n×h."""

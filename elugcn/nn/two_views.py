@@ -1,28 +1,47 @@
 """The first layer of both views at once: Z ↦ (Â Z, L (Rᵀ Z)).
 
-Their gradients meet in Z. Here the second is added to the first while it is computed,
-without an n×h matrix of its own and the pass that would add it.
+The second stays in factors: c rows instead of n, until a block of rows is needed. The
+gradients meet in Z, and the second is added to the first while it is computed, without
+an n×h matrix of its own.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
+from torch.autograd import Function
 
 from elugcn.core.operators import LowRankGraph
 from elugcn.core.sparse import CSR, multiply, transposed_product
 
 
-def both_views(adj: CSR, graph: LowRankGraph, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Â Z and S* Z, O(nnz(Â)·h + n·c·h), with gradients to Z."""
-    out: tuple[Tensor, Tensor] = _Both.apply(z, adj, graph)  # type: ignore[no-untyped-call]
-    return out
+@dataclass(frozen=True)
+class Factored:
+    """A hidden layer L M that has not been multiplied out.
+
+    Attributes:
+        left: L, n×c, without gradients.
+        right: M, c×h.
+    """
+
+    left: Tensor
+    right: Tensor
+
+    def dense(self) -> Tensor:
+        """L M, n×h."""
+        return self.left @ self.right
 
 
-class _Both(torch.autograd.Function):
-    """The gradient is Âᵀ G₁ + R (Lᵀ G₂)."""
+def both_views(adj: CSR, graph: LowRankGraph, z: Tensor) -> tuple[Tensor, Factored]:
+    """Â Z, and S* Z in factors, O(nnz(Â)·h + n·c·h), with gradients to Z."""
+    first, right = _Both.apply(z, adj, graph)  # type: ignore[no-untyped-call]
+    return first, Factored(graph.left, right)
+
+
+class _Both(Function):
+    """Z ↦ (Â Z, Rᵀ Z); the gradient is Âᵀ G₁ + R G₂."""
 
     @staticmethod
     def forward(
@@ -30,10 +49,10 @@ class _Both(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         ctx.adj, ctx.graph = adj, graph
         first = multiply(adj.crow, adj.col, adj.value, adj.n_cols, z)
-        return first, graph.left @ (graph.right.T @ z)
+        return first, graph.right.T @ z
 
     @staticmethod
     def backward(ctx: Any, first: Tensor, second: Tensor) -> tuple[Tensor, None, None]:
         adj, graph = ctx.adj, ctx.graph
         total = transposed_product(adj, adj.value, first)
-        return total.addmm_(graph.right, graph.left.T @ second), None, None
+        return total.addmm_(graph.right, second), None, None

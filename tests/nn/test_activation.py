@@ -8,6 +8,7 @@ from torch import Tensor
 from elugcn.core.random import dropout
 from elugcn.nn import activation
 from elugcn.nn.activation import activated_product
+from elugcn.nn.two_views import Factored
 
 
 def results(
@@ -44,6 +45,52 @@ def test_equals_the_four_steps(
         assert a.abs().sum() > 0
 
 
+@pytest.mark.parametrize("p", [0.0, 0.5])
+def test_views_side_by_side(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activation, "BLOCK_ENTRIES", 16)
+    views = [2 * torch.randn(9, 8, requires_grad=True) for _ in range(2)]
+    bias, weight = torch.randn(8), torch.randn(8, 3)
+    torch.manual_seed(4)
+    below = activated_product([z.clone() for z in views], bias, weight, p, True)
+    torch.manual_seed(4)
+    beside = activated_product([z.clone() for z in views], bias, weight, p, True, True)
+    assert torch.equal(beside, torch.cat(below.chunk(2), dim=1))
+    # A loss that tells the places apart; the order of columns is all that differs.
+    scores = torch.randn(9, 6)
+    kept = [torch.autograd.grad((beside * scores).sum(), views, retain_graph=False)]
+    torch.manual_seed(4)
+    below = activated_product([z.clone() for z in views], bias, weight, p, True)
+    stacked = torch.cat(scores.chunk(2, dim=1))
+    kept.append(torch.autograd.grad((below * stacked).sum(), views))
+    for a, b in zip(*kept, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_view_in_factors_is_the_view_multiplied_out(
+    beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activation, "BLOCK_ENTRIES", 16)
+    left, leaf = torch.randn(9, 2), torch.randn(9, 8)
+    bias, weight, right = torch.randn(8), torch.randn(8, 3), torch.randn(2, 8)
+    scores = torch.randn(9, 6) if beside else torch.randn(18, 3)
+    found = []
+    for factored in (True, False):
+        inputs = [t.clone().requires_grad_() for t in (leaf, right, bias, weight)]
+        z, m, b, w = inputs
+        second = Factored(left, m * 1) if factored else left @ m
+        torch.manual_seed(4)
+        out = activated_product([z * 1, second], b, w, 0.5, True, beside)
+        grads = torch.autograd.grad((out * scores).sum(), inputs)
+        found.append((out.detach(), *grads))
+        with torch.no_grad():
+            still = activated_product([z * 1, second], b, w, 0.5, False, beside)
+        assert still.shape == out.shape
+    for ours, truth in zip(*found, strict=True):
+        torch.testing.assert_close(ours, truth)
+        assert truth.abs().sum() > 0
+
+
 def test_without_gradients_it_is_the_same() -> None:
     with_them = results(0.5, False, True)[0]
     torch.manual_seed(1)
@@ -77,6 +124,11 @@ def test_gradients_numerically(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = [t.requires_grad_() for t in (a, b, bias, weight)]
     assert torch.autograd.gradcheck(
         lambda x, y, c, w: activated_product([x, y], c, w, 0.5, False), inputs
+    )
+    left = torch.randn(7, 2).double()
+    assert torch.autograd.gradcheck(
+        lambda x, m, c, w: activated_product([x, Factored(left, m)], c, w, 0.5, False),
+        inputs,
     )
 
 

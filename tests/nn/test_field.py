@@ -48,6 +48,11 @@ def x(sparse: bool) -> CSR | Tensor:
     return features(torch.where(dense > 0.8, dense, 0.0)) if sparse else dense
 
 
+def dense_x(sparse: bool) -> Tensor:
+    given = x(sparse)
+    return given.to_dense() if isinstance(given, CSR) else given
+
+
 def adjacency(directions: int = 1) -> CSR:
     if directions == 2:
         return directed_adjacency(EDGES, N, None, True, "apart")
@@ -107,20 +112,52 @@ def test_without_dropout_on_x_its_product_is_that_of_all_nodes(
 
 
 def test_reads_only_what_is_near() -> None:
-    model = made()
-    found = check(model, True, None)
+    # So many columns that neighbours have no words in common: Â X would be larger.
+    words = torch.rand(N, 2000, generator=torch.Generator().manual_seed(4)) < 0.01
+    found = field_of(
+        GCN(2000, HID, C), features(words.float()), adjacency(), None, NODES
+    )
+    assert found is not None
     # By hand: on the path each node has two neighbours; the chords add some.
     edges = to_undirected(EDGES, num_nodes=N)
     one = set(NODES.tolist()) | {
         int(a) for a, b in edges.T.tolist() if b in set(NODES.tolist())
     }
     two = one | {int(a) for a, b in edges.T.tolist() if b in one}
-    assert found.x.shape == (len(two), D)
+    assert found.x.shape == (len(two), 2000)
     first, second = (layer.operator for layer in found.layers)
     assert isinstance(first, CSR)
     assert isinstance(second, CSR)
     assert first.shape == (len(one), len(two))
     assert second.shape == (len(NODES), len(one))
+
+
+# Node 0 is joined to all, the others to it alone.
+STAR = to_undirected(torch.stack([torch.zeros(N - 1).long(), torch.arange(1, N)]))
+
+
+@pytest.mark.parametrize("sparse", [True, False], ids=["sparse", "dense"])
+def test_features_are_propagated_beforehand_where_fewer_come_out(sparse: bool) -> None:
+    # Two leaves read the hub, and the hub all leaves: three rows of Â X replace N of X.
+    adj, nodes, graph = normalized_adjacency(STAR, N), torch.tensor([4, 9]), s_star()
+    model = made(num_layers=2)
+    found = field_of(model, x(sparse), adj, graph, nodes)
+    assert found is not None
+    assert found.x.shape == (3, D)
+    whole = model(x(sparse), adj, graph)
+    for part, full in zip(model.evaluate(found), whole, strict=True):
+        torch.testing.assert_close(part, full[nodes], rtol=1e-4, atol=1e-5)
+    truth = (adj.to_dense() @ dense_x(sparse))[[0, 4, 9]]
+    ahead = found.x.to_dense() if isinstance(found.x, CSR) else found.x
+    torch.testing.assert_close(ahead, truth)
+
+
+def test_propagated_features_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(field_module, "HELD", 3 * D - 1)
+    adj, nodes = normalized_adjacency(STAR, N), torch.tensor([4, 9])
+    found = field_of(made(), x(False), adj, None, nodes)
+    assert found is not None
+    assert found.x.shape == (N, D)
 
 
 def test_orders_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
