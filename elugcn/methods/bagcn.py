@@ -13,7 +13,8 @@ where H₁ and H₂ are the hidden states of the local and the distant view, the
 is the positive and up to ``anchors`` random nodes are compared. All pairs are scored
 again every ``refresh`` epochs, without gradients, in O(n²·m); an epoch costs
 O((nnz(X) + n·k)·(m + h) + E·h). The final logits, as those for any other graph, are
-those of shortcuts found with the selected weights.
+those of shortcuts found with the selected weights; so the epochs that validation
+chooses among are those after which the shortcuts are found anew.
 """
 
 from __future__ import annotations
@@ -26,14 +27,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.core.sparse import CSR
 from elugcn.errors import InputError
 from elugcn.methods.base import Prediction, Problem, Run
 from elugcn.methods.network_config import NetworkConfig, check_least, check_probability
 from elugcn.methods.neural import (
     NetworkPredictor,
     as_prediction,
-    network_logits,
     train_network,
     widths,
 )
@@ -114,13 +113,15 @@ def fit_bagcn(problem: Problem, config: BAGCNConfig, run: Run) -> Prediction:
     with run.clock("train"):
         model = BAGCN(**facts).to(run.device)
         head = ProjectionHead(config.hidden_channels).to(run.device)
-        pairs: list[CSR] = []
+        pairs = [model.shortcuts(problem.x, problem.adj)]
 
         def loss(epoch: int) -> Tensor:
-            if epoch % config.refresh == 0:
-                pairs[:] = [model.shortcuts(problem.x, problem.adj)]
             both = model.views(problem.x, problem.adj, pairs[0])
             return bagcn_loss(both, head, nodes, target, config)
+
+        def forward() -> Tensor:
+            pairs[0] = model.shortcuts(problem.x, problem.adj)
+            return model.views(problem.x, problem.adj, pairs[0]).logits
 
         trained = train_network(
             problem,
@@ -128,11 +129,10 @@ def fit_bagcn(problem: Problem, config: BAGCNConfig, run: Run) -> Prediction:
             run,
             model,
             "BAGCN",
-            forward=lambda: model.views(problem.x, problem.adj, pairs[0]).logits,
+            forward=forward,
             loss=loss,
             extra=head,
+            every=config.refresh,
         )
-        with torch.no_grad():
-            trained.logits = network_logits(model, problem.x, problem.adj)
     predictor = BAGCNPredictor(model, problem.scaler, config.view, facts)
     return as_prediction(trained, predictor, run)

@@ -135,6 +135,7 @@ def train_network(
     forward: Callable[[], Tensor] | None = None,
     loss: Callable[[int], Tensor] | None = None,
     extra: nn.Module | None = None,
+    every: int = 1,
 ) -> Trained:
     """Train any network, with cross-entropy on the training nodes if not said.
 
@@ -148,6 +149,7 @@ def train_network(
             network on X and Â.
         loss: The objective of an epoch, where it is another one.
         extra: Parameters trained along but not selected.
+        every: Epochs between validations.
     """
     nodes = problem.train_index
     target = problem.y[nodes]
@@ -175,6 +177,7 @@ def train_network(
         config.fit(),
         validate=validate,
         extra=extra,
+        every=every,
         progress=run.progress,
         stage=stage,
     )

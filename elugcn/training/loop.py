@@ -31,6 +31,10 @@ class Fit:
     apart: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
+# The record of an epoch that did not take part in the selection.
+_NOT_VALIDATED = {"val_accuracy": float("nan"), "val_loss": float("nan")}
+
+
 @dataclass
 class Trained:
     """What training leaves: the best epoch's state and the road to it."""
@@ -54,6 +58,7 @@ def train(
     *,
     validate: Callable[[], Tensor] | None = None,
     extra: nn.Module | None = None,
+    every: int = 1,
     progress: Progress = SILENT,
     stage: str = "train",
 ) -> Trained:
@@ -69,6 +74,7 @@ def train(
         validate: Logits of the nodes that decide, in their order, where that is
             cheaper than those of all nodes, which are then computed once, at the end.
         extra: Parameters trained along but not selected (a projection head).
+        every: Epochs between validations; those between are not selected.
         progress: Told of every epoch.
         stage: Name for the progress display.
 
@@ -88,11 +94,15 @@ def train(
             value = loss(epoch)
             value.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
+            record = {"epoch": float(epoch), "loss": float(value.detach())}
+            if (epoch + 1) % every and epoch + 1 < fit.epochs:
+                history.append(record | _NOT_VALIDATED)
+                advance(history[-1])
+                continue
             model.eval()
             with torch.no_grad():
                 logits = predict() if validate is None else validate()
                 chosen = logits[nodes] if validate is None else logits
-            record = {"epoch": float(epoch), "loss": float(value.detach())}
             accuracy, val_loss = _validate(chosen, target)
             record |= {"val_accuracy": accuracy, "val_loss": val_loss}
             history.append(record)

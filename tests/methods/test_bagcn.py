@@ -64,8 +64,18 @@ def test_shortcuts_are_searched_now_and_then(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(BAGCN, "shortcuts", count)
     fit(draw(n=60), epochs=10, refresh=4)
-    # In the epochs 0, 4 and 8, and once with the selected weights.
+    # Before training, after four and eight epochs, and after the last.
     assert len(calls) == 4
+
+
+def test_selected_is_what_is_used() -> None:
+    # Shortcuts of earlier weights would say something else about the selected ones.
+    graph = draw(n=120)
+    fitted = fit(graph, epochs=12, refresh=5, lr=0.1, beta=3.0)
+    seen = {int(r["epoch"]): r["val_accuracy"] for r in fitted.prediction.history}
+    validated = [v for v in seen.values() if v == v]
+    assert [e for e, v in seen.items() if v == v] == [4, 9, 11]
+    assert fitted.accuracy(graph.data.val_mask) == max(validated)
 
 
 def test_loss_is_the_sum_of_its_terms() -> None:

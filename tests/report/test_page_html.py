@@ -364,6 +364,11 @@ def test_a_history_is_thinned_out_and_drawn() -> None:
         f"M{middle:g} 10V{HEIGHT - 38}"
     ]
     assert history_lines([{"epoch": 0, "loss": 1.0}], {"loss": ("a", "b")}) == []
+    # Where only every tenth epoch has a value, all of them are drawn.
+    nan = float("nan")
+    rare = [{"epoch": i, "loss": nan if i % 10 else float(i)} for i in range(900)]
+    (line,) = history_lines(rare, {"loss": ("a", "b")})
+    assert line.x == [10.0 * i for i in range(90)]
     flat = Line("a", "s0", [0.0, 1.0], [0.5, 0.5])
     assert "NaN" not in line_chart([flat], "flat", True)
 

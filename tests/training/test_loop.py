@@ -39,7 +39,7 @@ VAL = torch.tensor([True, True, False])
 
 
 def scripted(
-    script: Sequence[tuple[float, float]], fit: Fit, val: Tensor = VAL
+    script: Sequence[tuple[float, float]], fit: Fit, val: Tensor = VAL, every: int = 1
 ) -> tuple[Trained, Counter]:
     """Train on predictions that follow ``script``: right nodes of 2, and margin."""
     model = Counter()
@@ -70,7 +70,7 @@ def scripted(
         patience=fit.patience,
         select=fit.select,
     )
-    return train(model, loss, predict, LABELS, val, fit), model
+    return train(model, loss, predict, LABELS, val, fit, every=every), model
 
 
 def loss_of(script: Sequence[tuple[float, float]], epoch: int) -> float:
@@ -151,6 +151,22 @@ def test_patience_stops_exactly_when_it_should(patience: int, best: int) -> None
     assert trained.epoch == best
     # ``patience`` epochs without an improvement after the best one, then the end.
     assert trained.n_iter == best + 1 + patience
+
+
+def test_only_every_third_epoch_competes_and_the_last() -> None:
+    # Epoch 3 is the best of all; 2 and 5 are validated, and 6 because it is the last.
+    script = [(0, 1.0), (0, 1.0), (1, 1.0), (2, 1.0), (0, 1.0), (0, 1.0), (1, 2.0)]
+    trained, model = scripted(script, Fit(epochs=7), every=3)
+    assert trained.epoch == 2
+    assert float(model.epochs) == 2
+    known = [not math.isnan(r["val_accuracy"]) for r in trained.history]
+    assert known == [False, False, True, False, False, True, True]
+    assert trained.n_iter == 7
+    script[6] = (2, 1.0)
+    assert scripted(script, Fit(epochs=7), every=3)[0].epoch == 6
+    # Patience is in epochs, and runs out where it is looked at.
+    long = [(0, 1.0), (1, 1.0), *[(0, 1.0)] * 30]
+    assert scripted(long, Fit(epochs=30, patience=3), every=2)[0].n_iter == 6
 
 
 def test_an_improvement_in_time_starts_patience_again() -> None:

@@ -61,14 +61,14 @@ def history_lines(
         history: One record per epoch.
         columns: Name and CSS class of the curve of each column that is wanted.
     """
-    step = max(1, math.ceil(len(history) / _POINTS))
     out = []
     for column, (name, kind) in columns.items():
         found = [
             (float(record["epoch"]), float(value))
-            for record in history[::step]
+            for record in history
             if (value := record.get(column)) is not None and math.isfinite(value)
         ]
+        found = found[:: max(1, math.ceil(len(found) / _POINTS))]
         if len(found) > 1:
             out.append(Line(name, kind, *map(list, zip(*found, strict=True))))
     return out
