@@ -48,12 +48,12 @@ def activated_product(
         (v·n)×k, or n×(v·k).
     """
     keep = torch.is_grad_enabled()
-    lefts = [z.left if isinstance(z, Factored) else None for z in views]
+    factored = [z if isinstance(z, Factored) else None for z in views]
     given = [z.right if isinstance(z, Factored) else z for z in views]
     whole = [z for z in views if isinstance(z, Tensor)]
     reuse = keep and all(z.grad_fn is not None for z in whole)
     out: Tensor = _Product.apply(  # type: ignore[no-untyped-call]
-        bias, weight, p if training else 0.0, keep, reuse, beside, lefts, *given
+        bias, weight, p if training else 0.0, keep, reuse, beside, factored, *given
     )
     return out
 
@@ -74,9 +74,10 @@ class _Product(torch.autograd.Function):
         keep: bool,
         reuse: bool,
         beside: bool,
-        lefts: list[Tensor | None],
+        factored: list[Factored | None],
         *views: Tensor,
     ) -> Tensor:
+        lefts = [None if f is None else f.left for f in factored]
         ctx.scale, ctx.reuse, ctx.beside, ctx.lefts = 1.0, reuse, beside, lefts
         scaled, (width, k) = weight, weight.shape
         heights = [
@@ -85,12 +86,13 @@ class _Product(torch.autograd.Function):
         ]
         shape = (heights[0], k * len(views)) if beside else (sum(heights), k)
         out = bias.new_empty(shape)
-        # Detached: parts of one matrix must not be written to under autograd's eyes.
-        hidden = [
-            z.detach() if reuse and left is None else z.new_empty(n, width)
-            for z, left, n in zip(views, lefts, heights, strict=True)
-            if keep
-        ]
+        hidden: list[Tensor] = []
+        for z, f, n in zip(views, factored, heights, strict=True):
+            # Detached: parts of a matrix must not be written to under autograd's eyes.
+            own = z.detach() if reuse else None
+            place = own if f is None else f.spare
+            if keep:
+                hidden.append(z.new_empty(n, width) if place is None else place)
         spare = bias.new_empty(0 if keep else _height(bias), width)
         for at in _blocks(heights, bias, k, beside):
             z, left = views[at.view], lefts[at.view]

@@ -132,7 +132,9 @@ class GCN(nn.Module):
         layers = [Layer(first), *[Layer(adj)] * (len(self.weights) - 1)]
         together = self._plain and draws == 1 and not adj.value.requires_grad
         if together and isinstance(elu_graph, LowRankGraph):
-            return self._later_layers(both_views(adj, elu_graph, zs[0]), layers)
+            # In training the product was forgotten above: its place is ours.
+            pair = both_views(adj, elu_graph, zs[0], last_use=self.training)
+            return self._later_layers(pair, layers)
         hidden = self._propagate(layers[0], zs)
         if elu_graph is not None:
             hidden.append(self._elu_view(elu_graph, zs[0], zs[0], layers[0]))
@@ -157,15 +159,11 @@ class GCN(nn.Module):
         """The outputs of the views, given the first layer of each before its bias."""
         # The views are stacked as rows (v·n × h): one dropout, one dense product.
         views = len(hidden)
-        # Or side by side, where the next thing is one product with all of them.
-        beside = self._plain and self._fused and views > 1
+        if self._plain and self._fused and views > 1:
+            return self._beside(hidden, layers)
         kept: list[Tensor] = []
         last: list[Tensor] = []
         for i in range(len(self.norms)):
-            if beside:
-                h = self._activated(hidden, i, beside)
-                hidden = last = list((layers[i + 1].operator @ h).chunk(views, dim=1))
-                continue
             h = self._to_next(hidden, i, kept)
             if i + 1 < len(self.weights):
                 if self.order:
@@ -182,6 +180,16 @@ class GCN(nn.Module):
             return list(self.head(h).chunk(views))
         outputs = [z + self.biases[-1] for z in last]
         return list(outputs[0].chunk(views)) if self.order else outputs
+
+    def _beside(
+        self, hidden: Sequence[Tensor | Factored], layers: Sequence[Layer]
+    ) -> list[Tensor]:
+        """``_later_layers`` where every next thing is one product with all views."""
+        views, wide = len(hidden), torch.empty(0)
+        for i in range(len(self.norms)):
+            wide = layers[i + 1].operator @ self._activated(hidden, i, True)
+            hidden = wide.chunk(views, dim=1)
+        return list(wide.add_(self.biases[-1].repeat(views)).chunk(views, dim=1))
 
     def _to_next(
         self, hidden: Sequence[Tensor | Factored], i: int, kept: list[Tensor]

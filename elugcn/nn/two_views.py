@@ -24,20 +24,29 @@ class Factored:
     Attributes:
         left: L, n×c, without gradients.
         right: M, c×h.
+        spare: n×h, no longer needed: may be overwritten with what L M becomes.
     """
 
     left: Tensor
     right: Tensor
+    spare: Tensor | None = None
 
     def dense(self) -> Tensor:
         """L M, n×h."""
         return self.left @ self.right
 
 
-def both_views(adj: CSR, graph: LowRankGraph, z: Tensor) -> tuple[Tensor, Factored]:
-    """Â Z, and S* Z in factors, O(nnz(Â)·h + n·c·h), with gradients to Z."""
+def both_views(
+    adj: CSR, graph: LowRankGraph, z: Tensor, last_use: bool = False
+) -> tuple[Tensor, Factored]:
+    """Â Z, and S* Z in factors, O(nnz(Â)·h + n·c·h), with gradients to Z.
+
+    With ``last_use`` nobody else reads Z, whose place is then spare: neither product
+    needs it again.
+    """
     first, right = _Both.apply(z, adj, graph)  # type: ignore[no-untyped-call]
-    return first, Factored(graph.left, right)
+    spare = z.detach() if last_use and z.grad_fn is not None else None
+    return first, Factored(graph.left, right, spare)
 
 
 class _Both(Function):

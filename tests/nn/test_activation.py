@@ -139,3 +139,18 @@ def test_mean_over_draws_is_the_relu() -> None:
         total += activated_product([z], bias, eye, 0.6, True) / 400
     assert (total - z).abs().mean() < 0.06
     assert total.mean() == pytest.approx(float(z.mean()), rel=0.02)
+
+
+def test_a_spare_place_is_used_and_changes_nothing() -> None:
+    left, weight, bias = torch.randn(9, 2), torch.randn(8, 3), torch.randn(8)
+    z, m = torch.randn(9, 8, requires_grad=True), torch.randn(2, 8, requires_grad=True)
+    found = []
+    for spare in (None, torch.full((9, 8), 7.0)):
+        view = Factored(left, m * 1, spare)
+        torch.manual_seed(2)
+        out = activated_product([z * 1, view], bias, weight, 0.5, True)
+        found.append([out.detach(), *torch.autograd.grad(out.square().sum(), [z, m])])
+    for ours, truth in zip(*found, strict=True):
+        assert torch.equal(ours, truth)
+    assert spare is not None
+    assert not (spare == 7.0).any()
