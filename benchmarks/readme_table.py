@@ -6,6 +6,7 @@ Run it after `elugcn reproduce`: `python benchmarks/readme_table.py`.
 from __future__ import annotations
 
 import csv
+import textwrap
 from pathlib import Path
 
 from elugcn.evaluation.paper import published
@@ -13,6 +14,7 @@ from elugcn.evaluation.paper import published
 ROOT = Path(__file__).resolve().parents[1]
 START, END = "<!-- results -->", "<!-- end of results -->"
 FEW_START, FEW_END = "<!-- few labels -->", "<!-- end of few labels -->"
+FAST_START, FAST_END = "<!-- speed -->", "<!-- end of speed -->"
 FILES = ("table1.csv", "social.csv")
 FEW = "fewlabels.csv"
 # A README is narrow: the page has every method.
@@ -94,6 +96,28 @@ def few_table(rows: list[dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
+def speed(folder: Path) -> str:
+    """What `elugcn bench step` and `scale` found, in a sentence each."""
+    step, scale = read(folder, "step.csv"), read(folder, "scale.csv")
+
+    def span(metric: str) -> str:
+        found = [float(row["value"]) for row in step if row["metric"] == metric]
+        return f"{min(found):.2f} to {max(found):.2f}"
+
+    datasets = len({row["dataset"] for row in step})
+    largest = max(int(row["n"]) for row in scale)
+    of = {r["metric"]: float(r["value"]) for r in scale if int(r["n"]) == largest}
+    text = (
+        "An epoch of ELU-GCN, both views, contrast and validation, takes "
+        f"{span('ratio_gcn')} of the time of an epoch of PyG's GCN and "
+        f"{span('ratio_gat')} of its GAT's ({datasets} datasets, one thread). A drawn "
+        f"graph of {largest:,} nodes of degree 10 takes {of['total_s']:.0f} seconds of "
+        f"one core for {of['epochs']:.0f} epochs of every stage, and "
+        f"{of['peak_rss_mb'] / 1000:.1f} GB."
+    )
+    return textwrap.fill(text, 95)
+
+
 def between(readme: str, start: str, end: str, text: str) -> str:
     """The README with a text between two of its marks."""
     before, found, rest = readme.partition(start)
@@ -106,7 +130,8 @@ def between(readme: str, start: str, end: str, text: str) -> str:
 def filled(readme: str, results: Path) -> str:
     """The README with the tables of a folder of results between its marks."""
     readme = between(readme, START, END, table(read(results)))
-    return between(readme, FEW_START, FEW_END, few_table(read(results, FEW)))
+    readme = between(readme, FEW_START, FEW_END, few_table(read(results, FEW)))
+    return between(readme, FAST_START, FAST_END, speed(results / "bench"))
 
 
 def main() -> None:

@@ -57,10 +57,40 @@ def test_few_labels(script: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "table1.csv").write_text(
         "method,dataset,mean,std,runs\ngcn,cora,83.12,0.52,10\n"
     )
-    marks = f"{script.START}{script.END} {script.FEW_START}old{script.FEW_END} after"
+    bench_files(tmp_path)
+    marks = (
+        f"{script.START}{script.END} {script.FEW_START}old{script.FEW_END}"
+        f"{script.FAST_START}older{script.FAST_END} after"
+    )
     text = script.filled(marks, tmp_path)
     assert "old" not in text
     assert "(45.3)" in text
-    assert text.endswith(f"{script.FEW_END} after")
+    assert text.endswith(f"and 2.8 GB.\n{script.FAST_END} after")
     with pytest.raises(SystemExit, match="no <!-- few labels"):
         script.filled(f"{script.START}{script.END}", tmp_path)
+
+
+def bench_files(folder: Path) -> None:
+    (folder / "bench").mkdir()
+    head = "suite,dataset,n,metric,value,unit\n"
+    (folder / "bench" / "step.csv").write_text(
+        head
+        + "step,cora,2708,ratio_gcn,0.104,ratio\nstep,cora,2708,ratio_gat,0.09,ratio\n"
+        + "step,photo,7487,ratio_gcn,0.2,ratio\nstep,photo,7487,ratio_gat,0.07,ratio\n"
+    )
+    (folder / "bench" / "scale.csv").write_text(
+        head
+        + "scale,sbm,10000,total_s,1,s\nscale,sbm,1000000,total_s,240.2,s\n"
+        + "scale,sbm,1000000,epochs,25,epochs\n"
+        + "scale,sbm,1000000,peak_rss_mb,2842.1,MB\n"
+    )
+
+
+def test_speed_is_the_range_over_datasets_and_the_largest_graph(
+    script: ModuleType, tmp_path: Path
+) -> None:
+    bench_files(tmp_path)
+    text = " ".join(script.speed(tmp_path / "bench").split())
+    assert "takes 0.10 to 0.20 of the time" in text
+    assert "0.07 to 0.09 of its GAT's (2 datasets, one thread)" in text
+    assert "1,000,000 nodes of degree 10 takes 240 seconds of one core" in text
