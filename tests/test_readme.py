@@ -65,7 +65,7 @@ def test_few_labels(script: ModuleType, tmp_path: Path) -> None:
     text = script.filled(marks, tmp_path)
     assert "old" not in text
     assert "(45.3)" in text
-    assert text.endswith(f"and 2.8 GB.\n{script.FAST_END} after")
+    assert text.endswith(f"2.8 GB.\n{script.FAST_END} after")
     with pytest.raises(SystemExit, match="no <!-- few labels"):
         script.filled(f"{script.START}{script.END}", tmp_path)
 
