@@ -93,7 +93,7 @@ class _Product(torch.autograd.Function):
             place = own if f is None else f.spare
             if keep:
                 hidden.append(z.new_empty(n, width) if place is None else place)
-        spare = bias.new_empty(0 if keep else _height(bias), width)
+        spare = bias.new_empty(0 if keep else _height(bias, max(heights)), width)
         for at in _blocks(heights, bias, k, beside):
             z, left = views[at.view], lefts[at.view]
             # Without gradients nobody asks for H again: a block of it is enough.
@@ -122,10 +122,9 @@ class _Product(torch.autograd.Function):
         grad_bias = weight.new_zeros(weight.size(0))
         # Its transpose: a product with few rows is faster than one with few columns.
         grad_weight = torch.zeros_like(back)
-        spare = grad.new_empty(2, _height(grad_bias), weight.size(0))
-        for at in _blocks(
-            [len(h) for h in hidden], grad_bias, weight.size(1), ctx.beside
-        ):
+        heights = [len(h) for h in hidden]
+        spare = grad.new_empty(2, _height(grad_bias, max(heights)), weight.size(0))
+        for at in _blocks(heights, grad_bias, weight.size(1), ctx.beside):
             h, g, left = hidden[at.view][at.rows], grad[at.target], lefts[at.view]
             grad_weight.addmm_(g.T, h)
             dropped = torch.mm(g, back, out=spare[0, : at.height])
@@ -180,7 +179,7 @@ def _blocks(
     """
     start = 0
     for view, n in enumerate(heights):
-        size = _height(like) if like.device.type == "cpu" else max(1, n)
+        size = _height(like, n)
         columns = slice(view * k, view * k + k) if beside else slice(k)
         for first in range(0, n, size):
             rows = slice(first, min(first + size, n))
@@ -189,6 +188,7 @@ def _blocks(
         start += 0 if beside else n
 
 
-def _height(row: Tensor) -> int:
-    """Rows of a block."""
-    return max(1, BLOCK_ENTRIES // max(1, row.numel()))
+def _height(row: Tensor, n: int) -> int:
+    """Rows of a block of a matrix of n rows; elsewhere than on a CPU all of them."""
+    size = BLOCK_ENTRIES // max(1, row.numel()) if row.device.type == "cpu" else n
+    return max(1, min(size, n))

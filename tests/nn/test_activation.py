@@ -154,3 +154,23 @@ def test_a_spare_place_is_used_and_changes_nothing() -> None:
         assert torch.equal(ours, truth)
     assert spare is not None
     assert not (spare == 7.0).any()
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_elsewhere_than_on_a_cpu_a_view_is_one_block(
+    beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Shapes only: there is no such device here.
+    monkeypatch.setattr(activation, "BLOCK_ENTRIES", 16)
+    with torch.device("meta"):
+        z, left, m = torch.empty(9, 8), torch.empty(9, 2), torch.empty(2, 8)
+        weight, bias = torch.empty(8, 3), torch.empty(8)
+    inputs = [t.requires_grad_() for t in (z, m, weight, bias)]
+    views = [z * 1, Factored(left, m * 1)]
+    out = activated_product(views, bias, weight, 0.5, True, beside)
+    assert out.shape == ((9, 6) if beside else (18, 3))
+    grads = torch.autograd.grad(out.sum(), inputs)
+    assert [g.shape for g in grads] == [t.shape for t in inputs]
+    with torch.no_grad():
+        again = activated_product(views, bias, weight, 0.5, False, beside)
+    assert again.shape == out.shape
