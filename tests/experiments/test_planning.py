@@ -11,7 +11,7 @@ from elugcn.experiments import ablation, fewlabels, runtime, sensitivity, social
 from elugcn.experiments.base import QUICK_EPOCHS, Scope
 from elugcn.experiments.planning import capped, two_views
 from elugcn.experiments.registry import NAMES, get_experiment, get_experiments
-from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.methods.elu_config import ELUGCNConfig, PaperConfig
 from elugcn.methods.registry import METHODS
 
 Scopes = Callable[..., Scope]
@@ -107,26 +107,33 @@ def test_what_the_user_names(scope: Scopes) -> None:
 def test_rows_of_the_ablation(scope: Scopes) -> None:
     plan = ablation.plan(scope("chameleon", seeds=1))
     configs = {p.row: make_config(p.job.method, p.job.config) for p in plan}
-    full = configs["+ contrastive"]
-    assert isinstance(full, ELUGCNConfig)
-    # The tuned two-view member, alone.
-    assert (full.form, full.k, full.hidden_channels) == ("transposed", 4, 256)
-    assert full.eta == 0.4
-    assert (full.variants, full.keep_gcn, full.refit_eta) == ((), False, False)
+    full, member = configs["+ contrastive"], configs["two views"]
+    assert isinstance(full, PaperConfig)
+    assert isinstance(member, ELUGCNConfig)
+    # The method as published, as tuned; and the tuned two-view member, alone.
+    assert (full.form, full.beta, full.hidden_channels) == ("transposed", 1000.0, 256)
     assert full.lambda_con > 0
+    assert (member.form, member.k, member.eta) == ("transposed", 4, 0.4)
+    assert (member.variants, member.keep_gcn, member.refit_eta) == ((), False, False)
 
-    def differs(row: str) -> dict[str, object]:
-        mine, theirs = vars(configs[row]), vars(full)
+    def differs(row: str, base: ELUGCNConfig = full) -> dict[str, object]:
+        mine, theirs = vars(configs[row]), vars(base)
         return {k: v for k, v in mine.items() if v != theirs[k]}
 
+    assert differs("backbone alone") == {"eta": 0.0, "lambda_con": 0.0}
     assert differs("+ ELU graph") == {"lambda_con": 0.0}
     assert differs("entropy alone") == {"contrast_weight": 0.0}
     assert differs("contrast alone") == {"entropy_weight": 0.0}
-    assert differs("form paper, init zero") == {"form": "paper", "init": "zero"}
+    assert differs("form paper, init zero") == {
+        "form": "paper", "init": "zero", "beta": 1.0, "k": 2, "damping": 0.0,
+    }  # fmt: skip
     assert differs("form transposed, init lpa") == {}
     assert differs("graph topk") == {"graph_mode": "topk"}
-    assert differs("H from the MLP") == {"h_source": "mlp"}
-    assert differs("two views, 2 rounds") == {"rounds": 2}
+    assert differs("H from the GCN") == {"h_source": "gcn"}
+    assert differs("H from the MLP") == {}
+    assert differs("two views, 2 rounds", member) == {"rounds": 2}
+    published = make_jobs(["elu-gcn-paper"], ["chameleon"], 1)[0]
+    assert [p.job for p in plan if p.row == "+ contrastive"] == [published]
     default = make_jobs(["elu-gcn"], ["chameleon"], 1)[0]
     assert [p.job for p in plan if p.row == "elu-gcn"] == [default]
     random = configs["random propagation"]
