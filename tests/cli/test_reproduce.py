@@ -67,6 +67,8 @@ def test_interrupt(folder: Path) -> None:
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment,
+        # What a shell starts in the background ignores SIGINT, and so do its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     limit = time.monotonic() + 120
     while not list(folder.glob("results/store/gat/digits/*.lock")):
