@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from elugcn.core.sparse import SPARSE_DENSITY
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.elu_config import ELUGCNConfig
-from elugcn.nn.field import HELD
+from elugcn.nn.field import FEWER, HELD
 
 # Python, PyTorch and the package, loaded.
 _PROGRAM = 360 * 2.0**20
@@ -80,7 +80,7 @@ def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
         ahead = min(ahead, filled / SPARSE_DENSITY)
     else:
         features += _DENSE_BYTES * n * d
-        ahead = ahead if 4 * ahead <= 3 * n * d else 0
+        ahead = ahead if ahead <= FEWER * n * d else 0
     # Features that are propagated once, for validation (see nn/field.py).
     features += 4.0 * ahead if ahead <= HELD else 0.0
     classes = int(data.y.max()) + 1

@@ -123,14 +123,14 @@ class CSR:
 
     def _scaled(self, scale: float) -> Tensor:
         """The stored entries times a number, kept for the next epoch."""
-        key, version, scaled = self.__dict__.get("_scaled_values", (None, None, None))
-        if (key, version) != (scale, self.value._version):
-            scaled = self.value * scale
-            kept = (scale, self.value._version, scaled)
-            if not self.value.requires_grad:
-                self.__dict__["_scaled_values"] = kept
-        assert isinstance(scaled, Tensor)
-        return scaled
+        if self.value.requires_grad:
+            return self.value * scale
+        # Changes of a tensor's entries raise its version.
+        of = scale, self.value._version
+        if self.__dict__.get("_scaled_of") != of:
+            self.__dict__.update(_scaled_of=of, _scaled_values=self.value * scale)
+        kept: Tensor = self.__dict__["_scaled_values"]
+        return kept
 
     def to(self, device: torch.device) -> CSR:
         """The matrix on another device."""

@@ -30,7 +30,9 @@ Features = CSR | Tensor
 WORTH = 0.75
 # Columns of a matrix with a row for every node that are held at once.
 BLOCK = 64
-# Â[N₁] X is dense where X is: more entries than this (256 MB) are not held.
+# Â[N₁] X is dense where X is: it has to save some rows of X, and more entries than this
+# (256 MB) are not held.
+FEWER = 0.75
 HELD = 2**26
 
 
@@ -177,7 +179,7 @@ def _propagated(rows: Any, x: Features, read: NDArray[np.int64]) -> Features | N
     """
     if not isinstance(x, CSR):
         entries = rows.shape[0] * x.size(1)
-        if entries > HELD or 4 * rows.shape[0] > 3 * len(read):
+        if entries > HELD or rows.shape[0] > FEWER * len(read):
             return None
         return CSR.from_scipy(rows).to(x.device) @ x
     words = x.to_scipy()

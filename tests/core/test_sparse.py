@@ -231,6 +231,18 @@ def test_dropout_scales_what_it_keeps() -> None:
     assert torch.equal(dropped.col, a.col)
 
 
+def test_dropout_follows_its_probability_and_the_values() -> None:
+    # The scaled values are kept between epochs: they must not outlive what made them.
+    a = CSR.from_tensor(normal(30, 20))
+    for p, factor in ((0.5, 1.0), (0.75, 1.0), (0.75, 3.0), (0.5, 3.0)):
+        a.value.copy_(factor * normal(30, 20).flatten())
+        for _ in range(2):
+            value = a.dropout(p).value
+            kept = value != 0
+            assert 0 < kept.sum() < a.nnz
+            torch.testing.assert_close(value[kept], a.value[kept] / (1 - p))
+
+
 def test_dropout_has_the_right_mean() -> None:
     torch.manual_seed(0)
     a = sample()

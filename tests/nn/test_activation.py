@@ -57,7 +57,7 @@ def test_views_side_by_side(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(beside, torch.cat(below.chunk(2), dim=1))
     # A loss that tells the places apart; the order of columns is all that differs.
     scores = torch.randn(9, 6)
-    kept = [torch.autograd.grad((beside * scores).sum(), views, retain_graph=False)]
+    kept = [torch.autograd.grad((beside * scores).sum(), views)]
     torch.manual_seed(4)
     below = activated_product([z.clone() for z in views], bias, weight, p, True)
     stacked = torch.cat(scores.chunk(2, dim=1))
@@ -82,10 +82,10 @@ def test_a_view_in_factors_is_the_view_multiplied_out(
         torch.manual_seed(4)
         out = activated_product([z * 1, second], b, w, 0.5, True, beside)
         grads = torch.autograd.grad((out * scores).sum(), inputs)
-        found.append((out.detach(), *grads))
         with torch.no_grad():
-            still = activated_product([z * 1, second], b, w, 0.5, False, beside)
-        assert still.shape == out.shape
+            again = Factored(left, m) if factored else left @ m
+            still = activated_product([z, again], b, w, 0.5, False, beside)
+        found.append((out.detach(), still, *grads))
     for ours, truth in zip(*found, strict=True):
         torch.testing.assert_close(ours, truth)
         assert truth.abs().sum() > 0
