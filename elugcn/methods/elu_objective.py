@@ -11,12 +11,13 @@ from elugcn.core.utilization import LabelUtilization
 from elugcn.methods.base import Problem
 from elugcn.methods.elu_config import ELUGCNConfig
 from elugcn.nn import GCN, ProjectionHead
-from elugcn.nn.contrast import projected_contrast
 from elugcn.nn.losses import (
     consistency_loss,
+    contrastive_loss,
     entropy_loss,
     weighted_cross_entropy,
 )
+from elugcn.nn.two_view_loss import Terms, two_view_loss
 
 
 class Objective:
@@ -52,14 +53,21 @@ class Objective:
         self.head: ProjectionHead | None = None
         if contrast and graph is not None:
             self.head = ProjectionHead(problem.num_classes).to(problem.y.device)
+        # The published objective has a faster way than term by term.
+        self.terms: Terms | None = None
+        usual = config.draws == 1 and config.contrast == "similarity"
+        if self.head is not None and usual and self.elu.numel() and self.nelu.numel():
+            self.terms = self._terms()
 
     def loss(self, epoch: int) -> Tensor:
         """The objective of one epoch."""
         config = self.config
+        ramp = 1.0 if not config.warmup else min(1.0, epoch / config.warmup)
+        if ramp and self.terms is not None:
+            return self._published(self.terms, ramp * config.lambda_con)
         views = self.model(self.problem.x, self.problem.adj, self.graph, config.draws)
         outputs = self.mixed(views)
         total = self._supervised(outputs)
-        ramp = 1.0 if not config.warmup else min(1.0, epoch / config.warmup)
         if ramp and config.lambda_con:
             extra = self._contrast(views)
             if config.entropy_weight:
@@ -70,6 +78,14 @@ class Objective:
             consistency = consistency_loss(outputs, config.sharpening)
             total = total + ramp * config.lambda_cons * consistency
         return total
+
+    def _published(self, terms: Terms, scale: float) -> Tensor:
+        """Eq. 12 in one pass."""
+        assert self.graph is not None
+        assert self.head is not None
+        wide = self.model.side_by_side(self.problem.x, self.problem.adj, self.graph)
+        contrast, entropy = self.config.contrast_weight, self.config.entropy_weight
+        return two_view_loss(wide, self.head, terms, scale * contrast, scale * entropy)
 
     def logits(self) -> Tensor:
         """The output of all nodes, in evaluation mode."""
@@ -101,16 +117,22 @@ class Objective:
     def _contrast(self, views: list[Tensor]) -> Tensor:
         if self.head is None:
             return views[0].new_zeros(())
-        loss = projected_contrast(
-            self.head,
-            views[0],
-            views[-1],
-            self.elu,
-            self.nelu,
-            self.config.tau,
-            self.config.contrast,
-        )
-        return self.config.contrast_weight * loss
+        p, q = self.head(torch.cat([views[0], views[-1]])).chunk(2)
+        config = self.config
+        loss = contrastive_loss(p, q, self.elu, self.nelu, config.tau, config.contrast)
+        return config.contrast_weight * loss
+
+    def _terms(self) -> Terms:
+        """Labels and pseudo-labels as one target and weight a node."""
+        target = torch.zeros_like(self.problem.y)
+        target[self.train_index] = self.target
+        weight = torch.zeros(target.shape, device=target.device)
+        weight[self.train_index] = 1 / max(1, self.train_index.numel())
+        if self.has_pseudo:
+            target[self.pseudo_index] = self.pseudo_target
+            weight[self.pseudo_index] = self.pseudo_weight
+        config = self.config
+        return Terms(target, weight, self.elu, self.nelu, config.tau, config.eta)
 
 
 def pseudo_label_weights(

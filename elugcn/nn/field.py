@@ -101,7 +101,7 @@ class _Picked:
         return (self.operator @ z)[self.rows]
 
 
-class _Identity:
+class Identity:
     """No propagation: the features have been propagated before."""
 
     def __matmul__(self, z: Tensor) -> Tensor:
@@ -161,7 +161,7 @@ def _stepwise_field(
     if model.directions == 1 and not model.residual and model.input_dropout:
         known = _propagated(matrix[answered], x, wanted)
         if known is not None:
-            layers[0] = Layer(_Identity())
+            layers[0] = Layer(Identity())
             return _apart(known.to(nodes.device), layers, at, x, graph, first)
     if whole:
         return Field(x, layers, at, _some_rows(graph, first))
@@ -214,7 +214,7 @@ def _mixed_field(
     if not model.residual and dense < model.order * adj.nnz + stored:
         # (Π X)[V] W₁ costs less than the steps of Π, in every epoch.
         known = _mixed_rows(mixed, x, nodes)
-        return _apart(known, [Layer(_Identity())], at, x, graph, nodes)
+        return _apart(known, [Layer(Identity())], at, x, graph, nodes)
     layers = [Layer(_Picked(mixed, nodes), nodes)]
     return Field(x, layers, at, _some_rows(graph, nodes))
 

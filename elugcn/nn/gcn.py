@@ -20,7 +20,7 @@ from elugcn.core.propagation import MixedOrder
 from elugcn.core.random import dropout, keep_mask
 from elugcn.core.sparse import CSR
 from elugcn.nn.activation import activated_product
-from elugcn.nn.field import Field, Layer, Operator
+from elugcn.nn.field import Field, Identity, Layer, Operator
 from elugcn.nn.layers import Features, RowNorm, SharedProduct, drop_matmul
 from elugcn.nn.two_views import Factored, both_views
 
@@ -124,6 +124,19 @@ class GCN(nn.Module):
         Cost:
             O(nnz(X)·h + v·nnz(Â)·h) for v views; S* in factors adds O(n·c·h).
         """
+        return self._later_layers(*self._first_layer(x, adj, elu_graph, draws))
+
+    def side_by_side(self, x: Features, adj: CSR, elu_graph: Operator) -> Tensor:
+        """Both views of ``forward`` in one matrix, n×2c."""
+        hidden, layers = self._first_layer(x, adj, elu_graph, 1)
+        if self._plain and self._fused:
+            return self._beside(hidden, layers)
+        return torch.cat(self._later_layers(hidden, layers), dim=1)
+
+    def _first_layer(
+        self, x: Features, adj: CSR, elu_graph: Operator | None, draws: int
+    ) -> tuple[Sequence[Tensor | Factored], Sequence[Layer]]:
+        """The first layer of every view before its bias, and how all layers go."""
         draws = draws if self.training else 1
         zs = [self._first_product(x) for _ in range(draws)]
         if self.training:
@@ -133,21 +146,29 @@ class GCN(nn.Module):
         together = self._plain and draws == 1 and not adj.value.requires_grad
         if together and isinstance(elu_graph, LowRankGraph):
             # In training the product was forgotten above: its place is ours.
-            pair = both_views(adj, elu_graph, zs[0], last_use=self.training)
-            return self._later_layers(pair, layers)
+            return both_views(adj, elu_graph, zs[0], last_use=self.training), layers
         hidden = self._propagate(layers[0], zs)
         if elu_graph is not None:
             hidden.append(self._elu_view(elu_graph, zs[0], zs[0], layers[0]))
-        return self._later_layers(hidden, layers)
+        return hidden, layers
 
     def evaluate(self, field: Field) -> list[Tensor]:
         """What ``forward`` gives in evaluation mode, for the nodes of a field only."""
+        first, weight = field.layers[0], self.weights[0]
+        hidden: list[Tensor | Factored]
+        if isinstance(first.operator, Identity) and isinstance(field.x, Tensor):
+            # X has been propagated: its product need not be whole at any time.
+            hidden = [Factored(field.x, weight)]
+            if field.elu_graph is not None:
+                assert isinstance(field.elu_graph, Tensor)
+                assert field.elu_x is not None
+                hidden.append(Factored(field.elu_graph, field.elu_x @ weight))
+            return self._later_layers(hidden, field.layers, field.at)
         z = self._first_product(field.x)
-        hidden = self._propagate(field.layers[0], [z])
+        hidden = [*self._propagate(first, [z])]
         if field.elu_graph is not None:
-            source = z if field.elu_x is None else field.elu_x @ self.weights[0]
-            view = self._elu_view(field.elu_graph, source, z, field.layers[0])
-            hidden.append(view)
+            source = z if field.elu_x is None else field.elu_x @ weight
+            hidden.append(self._elu_view(field.elu_graph, source, z, first))
         return self._later_layers(hidden, field.layers, field.at)
 
     def _later_layers(
@@ -160,7 +181,7 @@ class GCN(nn.Module):
         # The views are stacked as rows (v·n × h): one dropout, one dense product.
         views = len(hidden)
         if self._plain and self._fused and views > 1:
-            return self._beside(hidden, layers)
+            return list(self._beside(hidden, layers).chunk(views, dim=1))
         kept: list[Tensor] = []
         last: list[Tensor] = []
         for i in range(len(self.norms)):
@@ -183,13 +204,13 @@ class GCN(nn.Module):
 
     def _beside(
         self, hidden: Sequence[Tensor | Factored], layers: Sequence[Layer]
-    ) -> list[Tensor]:
+    ) -> Tensor:
         """``_later_layers`` where every next thing is one product with all views."""
         views, wide = len(hidden), torch.empty(0)
         for i in range(len(self.norms)):
             wide = layers[i + 1].operator @ self._activated(hidden, i, True)
             hidden = wide.chunk(views, dim=1)
-        return list(wide.add_(self.biases[-1].repeat(views)).chunk(views, dim=1))
+        return wide.add_(self.biases[-1].repeat(views))
 
     def _to_next(
         self, hidden: Sequence[Tensor | Factored], i: int, kept: list[Tensor]
