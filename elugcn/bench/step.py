@@ -19,7 +19,8 @@ from elugcn.bench.measure import Times, Turns
 from elugcn.bench.peers import PyGGAT, PyGGCN, pyg_epochs
 from elugcn.bench.records import Outcome, shown
 from elugcn.core.operators import LowRankGraph
-from elugcn.core.sparse import CSR, multiply, transposed_product
+from elugcn.core.products import multiply, transposed_product
+from elugcn.core.sparse import CSR
 from elugcn.methods.base import Problem, Run, make_problem
 from elugcn.methods.elu_gcn import fit_elu_gcn
 from elugcn.nn import GCN as Network

@@ -12,6 +12,8 @@ import math
 import torch
 from torch import Tensor
 
+from elugcn.core.places import NOWHERE, Places
+
 
 def draw_mask(shape: tuple[int, ...], p: float, like: Tensor) -> tuple[Tensor, float]:
     """1 with probability q ≈ 1 − p, else 0; and 1/q, which makes up for the zeros.
@@ -31,14 +33,20 @@ def draw_mask(shape: tuple[int, ...], p: float, like: Tensor) -> tuple[Tensor, f
     return kept(drawn, level, keep), 256 / level
 
 
-def draw_bytes(shape: tuple[int, ...], p: float) -> tuple[Tensor, int]:
+def draw_bytes(
+    shape: tuple[int, ...], p: float, places: Places = NOWHERE
+) -> tuple[Tensor, int]:
     """Random bytes on the CPU, and the level q·256 below which an entry is kept."""
     level = max(1, round((1.0 - p) * 256))
     if level == 256:
         return torch.zeros(shape, dtype=torch.uint8), level
     count = math.prod(shape)
     # Whole 64-bit words are drawn, eight entries at a time.
-    words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    size = (count + 7) // 8
+    words = places.get("mask", (size,), torch.int64)
+    if words is None:
+        words = torch.empty(size, dtype=torch.int64)
+    words.random_(-(2**63), None)
     return words.view(torch.uint8)[:count].view(shape), level
 
 

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from elugcn.core.products import multiply, transposed_product
 from elugcn.core.random import draw_mask
 from elugcn.core.transpose import Pattern
 
@@ -169,39 +170,6 @@ class CSR:
     def __repr__(self) -> str:
         n, m = self.shape
         return f"CSR({n}×{m}, nnz={self.nnz}, symmetric={self.symmetric})"
-
-
-def multiply(
-    crow: Tensor, col: Tensor, value: Tensor, n_cols: int, z: Tensor
-) -> Tensor:
-    """A z for the parts of a CSR matrix, without gradients, O(nnz·k)."""
-    if z.dtype == torch.float32 and z.device.type == "cpu" and col.numel():
-        # A CSR product is a weighted bag of rows of z. PyTorch's kernel for bags is
-        # about twice as fast as its CSR product for 16 to 128 columns on CPU.
-        return torch.embedding_bag(
-            z.contiguous(), col, crow, mode=0, per_sample_weights=value,
-            include_last_offset=True,
-        )[0]  # fmt: skip
-    matrix = torch.sparse_csr_tensor(
-        crow, col, value.to(z.dtype), size=(crow.numel() - 1, n_cols),
-        check_invariants=False,
-    )  # fmt: skip
-    out: Tensor = matrix @ z
-    return out
-
-
-def transposed_product(a: CSR, value: Tensor, z: Tensor) -> Tensor:
-    """Aᵀ z for the pattern of A with these values, without gradients, O(nnz·k)."""
-    if a.symmetric:
-        return multiply(a.crow, a.col, value, a.n_cols, z)
-    p = a.pattern
-    n, m = a.shape
-    # index_select is three times as fast as value[perm].
-    if not p.worth_blocking(z):
-        return multiply(p.crow_t, p.col_t, value.index_select(0, p.perm), n, z)
-    b = p.blocked
-    parts = multiply(b.crow, b.col, value.index_select(0, b.perm), n, z)
-    return parts.view(b.blocks, m, -1).sum(dim=0)
 
 
 class _SpMM(torch.autograd.Function):

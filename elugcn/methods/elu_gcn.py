@@ -217,20 +217,21 @@ def _train_views(
     # With η = 0 and no contrast the ELU view would be computed for nothing.
     used = operator if config.uses_elu_view else None
     objective = Objective(problem, config, model, used, utilization, weights)
-    trained = train(
-        model,
-        objective.loss,
-        objective.logits,
-        problem.y,
-        problem.val_mask,
-        config.fit(),
-        validate=validation(
-            problem, model, used, lambda views: objective.mix(views, config.eta)
-        ),
-        extra=objective.head,
-        progress=run.progress,
-        stage=name,
-    )
+    with model.one_step_at_a_time():
+        trained = train(
+            model,
+            objective.loss,
+            objective.logits,
+            problem.y,
+            problem.val_mask,
+            config.fit(),
+            validate=validation(
+                problem, model, used, lambda views: objective.mix(views, config.eta)
+            ),
+            extra=objective.head,
+            progress=run.progress,
+            stage=name,
+        )
     with torch.no_grad():
         views = model(problem.x, problem.adj, used)
     eta, accuracy = choose_eta(problem, views, config)

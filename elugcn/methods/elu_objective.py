@@ -85,7 +85,9 @@ class Objective:
         assert self.head is not None
         wide = self.model.side_by_side(self.problem.x, self.problem.adj, self.graph)
         contrast, entropy = self.config.contrast_weight, self.config.entropy_weight
-        return two_view_loss(wide, self.head, terms, scale * contrast, scale * entropy)
+        return two_view_loss(
+            wide, self.head, terms, scale * contrast, scale * entropy, last_use=True
+        )
 
     def logits(self) -> Tensor:
         """The output of all nodes, in evaluation mode."""

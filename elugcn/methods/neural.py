@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
@@ -159,6 +160,10 @@ def train_network(
             return forward()
         return network_logits(model, problem.x, problem.adj)
 
+    def supervised(epoch: int) -> Tensor:
+        # Its gradient is added up in place, where that of indexing is copied.
+        return F.cross_entropy(predict().index_select(0, nodes), target)
+
     validate = None
     if forward is None and isinstance(model, GCN):
         validate = validation(problem, model)
@@ -168,19 +173,23 @@ def train_network(
         decide = rows_of(problem.x, problem.val_mask.nonzero().squeeze(1))
         loss = loss or (lambda epoch: F.cross_entropy(model(own), target))
         validate = lambda: model(decide)  # noqa: E731
-    return train(
-        model,
-        loss or (lambda epoch: F.cross_entropy(predict()[nodes], target)),
-        predict,
-        problem.y,
-        problem.val_mask,
-        config.fit(),
-        validate=validate,
-        extra=extra,
-        every=every,
-        progress=run.progress,
-        stage=stage,
-    )
+    steps: AbstractContextManager[None] = nullcontext()
+    if forward is None and loss is None and isinstance(model, GCN):
+        steps = model.one_step_at_a_time()
+    with steps:
+        return train(
+            model,
+            loss or supervised,
+            predict,
+            problem.y,
+            problem.val_mask,
+            config.fit(),
+            validate=validate,
+            extra=extra,
+            every=every,
+            progress=run.progress,
+            stage=stage,
+        )
 
 
 def validation(

@@ -7,14 +7,15 @@ the cache go through all of them, and the hidden layer is written once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from elugcn.core.places import NOWHERE, Places
 from elugcn.core.random import draw_mask
-from elugcn.nn.two_views import Factored
+from elugcn.nn.propagate import Factored
 
 # Entries of the hidden layer that are worked on at once: a megabyte.
 BLOCK_ENTRIES = 2**18
@@ -27,6 +28,8 @@ def activated_product(
     p: float,
     training: bool,
     beside: bool = False,
+    places: Places = NOWHERE,
+    name: str = "",
 ) -> Tensor:
     """dropout(ReLU(Z + b)) W of every view, stacked as rows, O(v·n·h·k).
 
@@ -43,6 +46,8 @@ def activated_product(
         p: Probability of dropping an entry.
         training: Nothing is dropped otherwise.
         beside: Put the views side by side instead, for one product with all of them.
+        places: Where the output may go.
+        name: Its name there.
 
     Returns:
         (v·n)×k, or n×(v·k).
@@ -53,8 +58,9 @@ def activated_product(
     whole = [z for z in views if isinstance(z, Tensor)]
     reuse = keep and all(z.grad_fn is not None for z in whole)
     out: Tensor = _Product.apply(  # type: ignore[no-untyped-call]
-        bias, weight, p if training else 0.0, keep, reuse, beside, factored, *given
-    )
+        bias, weight, p if training else 0.0, keep, reuse, beside,
+        lambda shape: places.new(name, shape, bias), factored, *given,
+    )  # fmt: skip
     return out
 
 
@@ -74,6 +80,7 @@ class _Product(torch.autograd.Function):
         keep: bool,
         reuse: bool,
         beside: bool,
+        new: Callable[[tuple[int, int]], Tensor],
         factored: list[Factored | None],
         *views: Tensor,
     ) -> Tensor:
@@ -85,14 +92,14 @@ class _Product(torch.autograd.Function):
             for z, left in zip(views, lefts, strict=True)
         ]
         shape = (heights[0], k * len(views)) if beside else (sum(heights), k)
-        out = bias.new_empty(shape)
+        out = new(shape)
         hidden: list[Tensor] = []
         for z, f, n in zip(views, factored, heights, strict=True):
             # Detached: parts of a matrix must not be written to under autograd's eyes.
             own = z.detach() if reuse else None
-            place = own if f is None else f.spare
+            free = own if f is None else f.spare
             if keep:
-                hidden.append(z.new_empty(n, width) if place is None else place)
+                hidden.append(z.new_empty(n, width) if free is None else free)
         spare = bias.new_empty(0 if keep else _height(bias, max(heights)), width)
         for at in _blocks(heights, bias, k, beside):
             z, left = views[at.view], lefts[at.view]
@@ -137,7 +144,7 @@ class _Product(torch.autograd.Function):
                 grads[at.view].addmm_(left[at.rows].T, out)
             grad_bias += out.sum(dim=0)
         grad_weight.mul_(ctx.scale)
-        return grad_bias, grad_weight.T, *[None] * 5, *grads
+        return grad_bias, grad_weight.T, *[None] * 6, *grads
 
 
 def _grad_of(hidden: Tensor, left: Tensor | None, reuse: bool) -> Tensor:

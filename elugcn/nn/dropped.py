@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
+from elugcn.core.places import NOWHERE, Places
 from elugcn.core.random import draw_bytes, kept
 
 # Entries of X that are masked at once: a block that stays in the cache.
@@ -16,22 +17,25 @@ _BLOCK_ENTRIES = 2**18
 _NEVER = 255  # a byte that no level below 256 keeps
 
 
-def dropped_product(x: Tensor, weight: Tensor, p: float) -> Tensor:
+def dropped_product(
+    x: Tensor, weight: Tensor, p: float, places: Places = NOWHERE
+) -> Tensor:
     """(X ∘ mask) W / q with gradients to W, on the CPU: O(n·d·h), n·d bytes kept.
 
     Args:
         x: X, n×d, without gradients.
         weight: W, d×h.
         p: Probability of dropping an entry; q is what is kept of it.
+        places: For the product and the mask, until the next call.
     """
-    drawn, level = draw_bytes(tuple(x.shape), p)
+    drawn, level = draw_bytes(tuple(x.shape), p, places)
     zeros = _zeros_of(x) if level <= _NEVER else None
     if zeros is not None:
         # Where X has zeros and ones alone, a zero is an entry that is never kept, and
         # X ∘ mask is the mask: X itself, four times the size, is not read.
         drawn |= zeros
     out: Tensor = _Dropped.apply(  # type: ignore[no-untyped-call]
-        weight, x, drawn, level, zeros is None
+        weight, x, drawn, level, zeros is None, places
     )
     return out
 
@@ -45,21 +49,27 @@ class _Dropped(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, weight: Tensor, x: Tensor, drawn: Tensor, level: int, multiply: bool
+        ctx: Any,
+        weight: Tensor,
+        x: Tensor,
+        drawn: Tensor,
+        level: int,
+        multiply: bool,
+        places: Places,
     ) -> Tensor:
         ctx.x, ctx.drawn, ctx.level, ctx.multiply = x, drawn, level, multiply
         scaled = weight * (256 / level)
-        out = x.new_empty(x.size(0), weight.size(1))
+        out = places.new("product", (x.size(0), weight.size(1)), x)
         for rows, block in _masked(x, drawn, level, multiply):
             torch.mm(block, scaled, out=out[rows])
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         out = grad.new_zeros(ctx.x.size(1), grad.size(1))
         for rows, block in _masked(ctx.x, ctx.drawn, ctx.level, ctx.multiply):
             out.addmm_(block.T, grad[rows])
-        return out.mul_(256 / ctx.level), None, None, None, None
+        return out.mul_(256 / ctx.level), *[None] * 5
 
 
 def _masked(

@@ -9,20 +9,22 @@ once for all views, and the later layers of all views share one sparse product.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elugcn.core.operators import LowRankGraph
+from elugcn.core.places import NOWHERE, Places
 from elugcn.core.propagation import MixedOrder
 from elugcn.core.random import dropout, keep_mask
 from elugcn.core.sparse import CSR
 from elugcn.nn.activation import activated_product
 from elugcn.nn.field import Field, Identity, Layer, Operator
 from elugcn.nn.layers import Features, RowNorm, SharedProduct, drop_matmul
-from elugcn.nn.two_views import Factored, both_views
+from elugcn.nn.propagate import Factored, both_views, propagate
 
 
 class GCN(nn.Module):
@@ -99,6 +101,7 @@ class GCN(nn.Module):
         # With nothing between bias, ReLU and dropout they are one operation.
         self._fused = norm == "none" and jump == "none"
         self._shared = SharedProduct()
+        self._places = NOWHERE
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -108,6 +111,19 @@ class GCN(nn.Module):
                 for part in weight.split(bias.numel(), dim=1):
                     nn.init.xavier_uniform_(part)
                 bias.zero_()
+
+    @contextmanager
+    def one_step_at_a_time(self) -> Iterator[None]:
+        """Within it every ``forward`` of training takes the large arrays of the last.
+
+        The last must be over by then, its backward pass too: as in a training loop.
+        """
+        self._places = Places()
+        try:
+            yield
+        finally:
+            self._places = NOWHERE
+            self._shared.forget()
 
     def forward(
         self, x: Features, adj: CSR, elu_graph: Operator | None = None, draws: int = 1
@@ -138,15 +154,21 @@ class GCN(nn.Module):
     ) -> tuple[Sequence[Tensor | Factored], Sequence[Layer]]:
         """The first layer of every view before its bias, and how all layers go."""
         draws = draws if self.training else 1
-        zs = [self._first_product(x) for _ in range(draws)]
+        together = self._plain and draws == 1 and not adj.value.requires_grad
+        if not self.training:
+            self._places.clear()  # room for what comes now
+        zs = [self._first_product(x, together) for _ in range(draws)]
         if self.training:
             self._shared.forget()
         first: Operator = MixedOrder(adj, self.order) if self.order else adj
         layers = [Layer(first), *[Layer(adj)] * (len(self.weights) - 1)]
-        together = self._plain and draws == 1 and not adj.value.requires_grad
-        if together and isinstance(elu_graph, LowRankGraph):
-            # In training the product was forgotten above: its place is ours.
-            return both_views(adj, elu_graph, zs[0], last_use=self.training), layers
+        if together:
+            # In training the product was forgotten above: its memory is ours.
+            ours, place = self.training, self._place("product 0", zs[0])
+            if elu_graph is None:
+                return [propagate(adj, zs[0], place, ours)], layers
+            if isinstance(elu_graph, LowRankGraph):
+                return both_views(adj, elu_graph, zs[0], place, ours), layers
         hidden = self._propagate(layers[0], zs)
         if elu_graph is not None:
             hidden.append(self._elu_view(elu_graph, zs[0], zs[0], layers[0]))
@@ -180,8 +202,9 @@ class GCN(nn.Module):
         """The outputs of the views, given the first layer of each before its bias."""
         # The views are stacked as rows (v·n × h): one dropout, one dense product.
         views = len(hidden)
-        if self._plain and self._fused and views > 1:
-            return list(self._beside(hidden, layers).chunk(views, dim=1))
+        if self._plain and self._fused:
+            wide = self._beside(hidden, layers)
+            return [wide] if views == 1 else list(wide.chunk(views, dim=1))
         kept: list[Tensor] = []
         last: list[Tensor] = []
         for i in range(len(self.norms)):
@@ -208,9 +231,21 @@ class GCN(nn.Module):
         """``_later_layers`` where every next thing is one product with all views."""
         views, wide = len(hidden), torch.empty(0)
         for i in range(len(self.norms)):
-            wide = layers[i + 1].operator @ self._activated(hidden, i, True)
+            operator, h = layers[i + 1].operator, self._activated(hidden, i, True)
+            if isinstance(operator, CSR) and not operator.value.requires_grad:
+                place = self._place(f"product {i + 1}", h)
+                wide = propagate(operator, h, place, last_use=True)
+            else:
+                wide = operator @ h
             hidden = wide.chunk(views, dim=1)
         return wide.add_(self.biases[-1].repeat(views))
+
+    def _space(self) -> Places:
+        """Where large arrays of a training step are; those of others are new."""
+        return self._places if self.training else NOWHERE
+
+    def _place(self, name: str, like: Tensor) -> Tensor | None:
+        return self._space().get(name, tuple(like.shape), like)
 
     def _to_next(
         self, hidden: Sequence[Tensor | Factored], i: int, kept: list[Tensor]
@@ -231,7 +266,7 @@ class GCN(nn.Module):
         """``_to_next`` where nothing stands between bias, ReLU and dropout."""
         return activated_product(
             hidden, self.biases[i], self.weights[i + 1], self.dropout, self.training,
-            beside,
+            beside, self._space(), f"activated {i}",
         )  # fmt: skip
 
     def source(self, x: Features) -> Tensor:
@@ -242,11 +277,14 @@ class GCN(nn.Module):
         """The parameters that Kipf's GCN alone decays."""
         return [self.weights[0], self.biases[0]]
 
-    def _first_product(self, x: Features) -> Tensor:
-        if self.training and self.input_dropout:
-            z = drop_matmul(x, self.weights[0], self.input_dropout, True)
+    def _first_product(self, x: Features, alone: bool = False) -> Tensor:
+        """dropout(X) W₁; ``alone``: there is one in a step, and it may be kept."""
+        weight, p = self.weights[0], self.input_dropout
+        if p:
+            places = self._space() if alone else NOWHERE
+            z = drop_matmul(x, weight, p, self.training, places)
         else:
-            z = self._shared(x, self.weights[0], self.training)
+            z = self._shared(x, weight, self.training)
         if self.training and self.drop_node:
             z = z * keep_mask((z.size(0), 1), self.drop_node, z)
         return z

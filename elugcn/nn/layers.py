@@ -8,20 +8,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elugcn.core.places import NOWHERE, Places
+from elugcn.core.products import transposed_product
 from elugcn.core.random import dropout
-from elugcn.core.sparse import CSR, transposed_product
+from elugcn.core.sparse import CSR
 from elugcn.nn.dropped import dropped_product
 
 Features = CSR | Tensor
 
 
-def drop_matmul(x: Features, weight: Tensor, p: float, training: bool) -> Tensor:
-    """dropout(X) W. On sparse X only stored entries are dropped (zeros stay zero)."""
+def drop_matmul(
+    x: Features, weight: Tensor, p: float, training: bool, places: Places = NOWHERE
+) -> Tensor:
+    """dropout(X) W. On sparse X only stored entries are dropped (zeros stay zero).
+
+    Places are for what is large: a product in one of them is overwritten by the next.
+    """
     if isinstance(x, CSR):
         return x.dropout(p, training) @ weight
     if not training or p == 0.0 or x.requires_grad or x.device.type != "cpu":
         return dropout(x, p, training) @ weight
-    return dropped_product(x, weight, p)
+    return dropped_product(x, weight, p, places)
 
 
 class RowNorm(nn.Module):

@@ -49,7 +49,12 @@ class Terms:
 
 
 def two_view_loss(
-    wide: Tensor, head: ProjectionHead, terms: Terms, contrast: float, entropy: float
+    wide: Tensor,
+    head: ProjectionHead,
+    terms: Terms,
+    contrast: float,
+    entropy: float,
+    last_use: bool = False,
 ) -> Tensor:
     """L, with gradients to the views and the head; O(n·c²) time, n×2c memory.
 
@@ -59,10 +64,11 @@ def two_view_loss(
         terms: Targets, sets of nodes, τ and η.
         contrast: γ.
         entropy: ε.
+        last_use: Nobody else reads the views: their gradient is written over them.
     """
     linear = head.linear
     out: Tensor = _Loss.apply(  # type: ignore[no-untyped-call]
-        wide, linear.weight, linear.bias, terms, contrast, entropy
+        wide, linear.weight, linear.bias, terms, contrast, entropy, last_use
     )
     return out
 
@@ -102,6 +108,7 @@ class _Loss(torch.autograd.Function):
         terms: Terms,
         contrast: float,
         entropy: float,
+        last_use: bool,
     ) -> Tensor:
         n, c = wide.size(0), weight.size(0)
         size = n if wide.device.type != "cpu" else max(1, BLOCK_ENTRIES // (2 * c))
@@ -113,7 +120,7 @@ class _Loss(torch.autograd.Function):
         loss, pull = _contrast(d, terms)
         pull *= contrast
         loss = loss * contrast
-        grad = torch.empty_like(wide)
+        grad = wide.detach() if last_use else torch.empty_like(wide)
         grad_weight, grad_bias = torch.zeros_like(weight), torch.zeros_like(bias)
         for rows in blocks:
             if len(blocks) > 1:  # else it is still at hand
@@ -136,7 +143,7 @@ class _Loss(torch.autograd.Function):
         whole, weight, bias = ctx.saved_tensors
         if float(grad) != 1.0:  # it is, where the loss is all that is minimised
             whole, weight, bias = whole * grad, weight * grad, bias * grad
-        return whole, weight, bias, None, None, None
+        return whole, weight, bias, *[None] * 4
 
 
 def _contrast(d: Tensor, terms: Terms) -> tuple[Tensor, Tensor]:

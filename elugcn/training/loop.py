@@ -95,6 +95,7 @@ def train(
             value.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             record = {"epoch": float(epoch), "loss": float(value.detach())}
+            del value  # and with it what the step kept for its gradients
             if (epoch + 1) % every and epoch + 1 < fit.epochs:
                 history.append(record | _NOT_VALIDATED)
                 advance(history[-1])

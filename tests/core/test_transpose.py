@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elugcn.core import transpose
-from elugcn.core.sparse import CSR, transposed_product
+from elugcn.core.products import transposed_product
+from elugcn.core.sparse import CSR
 from elugcn.core.transpose import Pattern
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from elugcn.core.random import dropout
 from elugcn.nn import activation
 from elugcn.nn.activation import activated_product
-from elugcn.nn.two_views import Factored
+from elugcn.nn.propagate import Factored
 
 
 def results(

@@ -16,7 +16,7 @@ from elugcn.core.operators import LowRankGraph
 from elugcn.core.sparse import CSR, features, normalized_adjacency
 from elugcn.nn import GCN, ProjectionHead
 from elugcn.nn.activation import activated_product
-from elugcn.nn.two_views import both_views
+from elugcn.nn.propagate import both_views
 
 N, D, HID, C = 24, 10, 6, 3
 EDGES = to_undirected(
