@@ -56,7 +56,7 @@ def propagate_labels(
     y0 = one_hot_rows(labels, num_classes)[known]
     y = one_hot_rows(labels, num_classes)
     for _ in range(steps):
-        y = torch.lerp(y, adj @ y, alpha)
+        y.lerp_(adj @ y, alpha)
         y[known] = y0
     return normalize_rows(y)
 
