@@ -2,8 +2,8 @@
 
     peak ≈ program + features + graph + the arrays of one training step + slack
 
-The step dominates on large graphs: a fixed number of n×h arrays a view. The constants
-were fitted to peaks of gcn and elu-gcn on drawn graphs of 50,000 to 400,000 nodes; on a
+The step dominates on large graphs: a fixed number of n×h arrays. The constants were
+fitted to peaks of gcn and elu-gcn on drawn graphs of 50,000 to a million nodes; on a
 graph that small arrays fill, the allocator keeps about as much again as is in use.
 """
 
@@ -17,15 +17,20 @@ from torch_geometric.data import Data
 from elugcn.core.sparse import SPARSE_DENSITY
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.methods.network_config import GCNConfig
 from elugcn.nn.field import FEWER, HELD
 
 # Python, PyTorch and the package, loaded.
-_PROGRAM = 360 * 2.0**20
+_PROGRAM = 500 * 2.0**20
 # Arrays of n×h floats that a view holds at the worst moment of a step, with Â in every
 # layer and with a propagation of several orders in the first; arrays of n×c floats for
 # the output, and for the contrast of two views.
 _ARRAYS, _ARRAYS_MIXED = 3.5, 9.0
 _OUTPUTS, _OUTPUTS_CONTRAST = 12, 32
+# A GCN without options trains in place (see nn/propagate.py): before and after Â, for
+# both views, and a pair more a view for every further layer.
+_IN_PLACE = 2
+_OUTPUTS_IN_PLACE, _OUTPUTS_CONTRAST_IN_PLACE = 5, 14
 # Bytes of an edge (both ways count): the pair as read, Â with its indices.
 _EDGE_BYTES = 36
 # Bytes of a stored feature as CSR, with its transposed order and its value scaled for
@@ -33,7 +38,7 @@ _EDGE_BYTES = 36
 # that says whether it is zero.
 _SPARSE_BYTES, _DENSE_BYTES = 60, 2
 # What the allocator keeps beside, at most: arrays above 32 MB are given back at once.
-_SLACK = 230 * 2.0**20
+_SLACK = 75 * 2.0**20
 
 
 @dataclass(frozen=True)
@@ -122,5 +127,22 @@ def _step(n: int, classes: int, config: BaseConfig) -> float:
     if isinstance(config, ELUGCNConfig) and config.uses_elu_view:
         views, outputs = views + 1, _OUTPUTS_CONTRAST
     layers = max(1, int(getattr(config, "num_layers", 2)) - 1)
-    arrays = _ARRAYS_MIXED if getattr(config, "order", 0) else _ARRAYS
-    return 4.0 * n * (views * layers * arrays * width + outputs * classes)
+    if _trains_in_place(config):
+        arrays = _IN_PLACE * (1 + (layers - 1) * views)
+        outputs = _OUTPUTS_IN_PLACE if views == 1 else _OUTPUTS_CONTRAST_IN_PLACE
+        return 4.0 * n * (arrays * width + outputs * classes)
+    each = _ARRAYS_MIXED if getattr(config, "order", 0) else _ARRAYS
+    return 4.0 * n * (views * layers * each * width + outputs * classes)
+
+
+def _trains_in_place(config: BaseConfig) -> bool:
+    """Whether a GCN has nothing but products with Â, ReLU and dropout."""
+    if not isinstance(config, GCNConfig) or config.order or config.residual:
+        return False
+    if isinstance(config, ELUGCNConfig) and (
+        config.draws > 1 or config.graph_mode != "implicit"
+    ):
+        return False
+    return (config.norm, config.jump) == ("none", "none") and (
+        config.direction != "apart"
+    )

@@ -45,7 +45,12 @@ def test_parts_by_hand() -> None:
     part = estimate_memory(data, GCNConfig(hidden_channels=16))
     assert part.features == (4 + 2) * 300 * 8 + 4 * near * 8
     assert part.graph == 36 * data.edge_index.size(1)
-    assert part.step == 4 * 300 * (3.5 * 16 + 12 * 5)
+    assert part.step == 4 * 300 * (2 * 16 + 5 * 5)
+    wider = [GCNConfig(hidden_channels=16, num_layers=3),
+             GCNConfig(hidden_channels=16, residual=True)]  # fmt: skip
+    deep, apart = (estimate_memory(data, config).step for config in wider)
+    assert deep == 4 * 300 * (4 * 16 + 5 * 5)
+    assert apart == 4 * 300 * (3.5 * 16 + 12 * 5)
     assert part.slack == part.features + part.graph + part.step
     assert part.megabytes()["total"] == round(part.total / MB, 1)
     # Features with few entries are stored again, by entry.
