@@ -17,6 +17,11 @@ from torch import Tensor
 LARGE = 2**25
 
 
+def is_large(shape: tuple[int, ...], dtype: torch.dtype) -> bool:
+    """Whether an array is given back to the system as soon as it is free."""
+    return math.prod(shape) * dtype.itemsize > LARGE
+
+
 class Places:
     """Arrays by name; whoever asks again for a name gets the same memory.
 
@@ -40,8 +45,7 @@ class Places:
         """
         device = like.device if isinstance(like, Tensor) else torch.device("cpu")
         dtype = like.dtype if isinstance(like, Tensor) else like
-        large = math.prod(shape) * dtype.itemsize > LARGE
-        if not (self.keep and large and device.type == "cpu"):
+        if not (self.keep and is_large(shape, dtype) and device.type == "cpu"):
             return None
         kept = self._kept.get(name)
         if kept is None or kept.shape != shape or kept.dtype != dtype:

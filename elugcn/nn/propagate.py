@@ -4,7 +4,8 @@
     Z ↦ (Â Z, Rᵀ Z)  the gradient is Âᵀ G₁ + R G₂
 
 S* = L Rᵀ stays in factors: c rows instead of n, until a block of rows is needed.
-Neither product needs Z again: where nobody else does, its gradient is written over it.
+Neither product needs Z again: where nobody else does, its gradient is written over it,
+if it is large.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from elugcn.core.operators import LowRankGraph
+from elugcn.core.places import is_large
 from elugcn.core.products import multiply, transposed_product
 from elugcn.core.sparse import CSR
 
@@ -110,7 +112,10 @@ class _Product(Function):
         ctx: Any, first: Tensor, second: Tensor | None = None
     ) -> tuple[Tensor, None, None]:
         adj, graph = ctx.how.adj, ctx.how.graph
-        total = transposed_product(adj, adj.value, first, ctx.how.spare)
+        out = ctx.how.spare
+        if out is not None and not is_large(out.shape, out.dtype):
+            out = None  # a new array is at hand, and blocks of rows cost some calls
+        total = transposed_product(adj, adj.value, first, out)
         if graph is not None and second is not None:
             total.addmm_(graph.right, second)
         return total, None, None
