@@ -24,6 +24,7 @@ from elugcn.core.sparse import CSR
 from elugcn.nn.activation import activated_product
 from elugcn.nn.field import Field, Identity, Layer, Operator
 from elugcn.nn.layers import Features, RowNorm, SharedProduct, drop_matmul
+from elugcn.nn.parts import Parts
 from elugcn.nn.propagate import Factored, both_views, propagate
 
 
@@ -77,7 +78,8 @@ class GCN(nn.Module):
         ends = [hidden_channels] * hidden + [out_channels] * (jump == "none")
         starts = [in_channels, *ends[:-1]]
         # Side by side in one weight: a part per direction, one for the residual.
-        parts = directions + residual
+        self._parts = Parts(directions, residual)
+        parts = self._parts.count
         later = 1 if order else parts
         self.weights = nn.ParameterList(
             torch.empty(a, b * (parts if i == 0 else later))
@@ -169,9 +171,9 @@ class GCN(nn.Module):
                 return [propagate(adj, zs[0], place, ours)], layers
             if isinstance(elu_graph, LowRankGraph):
                 return both_views(adj, elu_graph, zs[0], place, ours), layers
-        hidden = self._propagate(layers[0], zs)
+        hidden = self._parts.propagate(layers[0], zs)
         if elu_graph is not None:
-            hidden.append(self._elu_view(elu_graph, zs[0], zs[0], layers[0]))
+            hidden.append(self._parts.elu_view(elu_graph, zs[0], zs[0], layers[0]))
         return hidden, layers
 
     def evaluate(self, field: Field) -> list[Tensor]:
@@ -187,10 +189,10 @@ class GCN(nn.Module):
                 hidden.append(Factored(field.elu_graph, field.elu_x @ weight))
             return self._later_layers(hidden, field.layers, field.at)
         z = self._first_product(field.x)
-        hidden = [*self._propagate(first, [z])]
+        hidden = [*self._parts.propagate(first, [z])]
         if field.elu_graph is not None:
             source = z if field.elu_x is None else field.elu_x @ weight
-            hidden.append(self._elu_view(field.elu_graph, source, z, first))
+            hidden.append(self._parts.elu_view(field.elu_graph, source, z, first))
         return self._later_layers(hidden, field.layers, field.at)
 
     def _later_layers(
@@ -213,7 +215,7 @@ class GCN(nn.Module):
                 if self.order:
                     hidden = last = [h]
                 else:
-                    hidden = last = self._propagate(layers[i + 1], h.chunk(views))
+                    hidden = last = self._parts.propagate(layers[i + 1], h.chunk(views))
         if self.head is not None:
             if at is not None:
                 kept = [
@@ -271,7 +273,7 @@ class GCN(nn.Module):
 
     def source(self, x: Features) -> Tensor:
         """What S* multiplies in the first layer, without dropout: X W₁, n×h."""
-        return self._graph_part(x @ self.weights[0])
+        return self._parts.for_graph(x @ self.weights[0])
 
     def first_layer(self) -> list[nn.Parameter]:
         """The parameters that Kipf's GCN alone decays."""
@@ -289,40 +291,7 @@ class GCN(nn.Module):
             z = z * keep_mask((z.size(0), 1), self.drop_node, z)
         return z
 
-    def _propagate(self, layer: Layer, zs: Sequence[Tensor]) -> list[Tensor]:
-        """Each n×(parts·b) product of features and weights to n×b, by one product."""
-        if self.directions == 1 and not self.residual:
-            return _side_by_side(layer.operator, zs)
-        split = [z.chunk(self.directions + self.residual, dim=1) for z in zs]
-        graph = [torch.cat(parts[: self.directions]) for parts in split]
-        out = _side_by_side(layer.operator, graph)
-        if not self.residual:
-            return out
-        return [o + layer.own(parts[-1]) for o, parts in zip(out, split, strict=True)]
-
-    def _graph_part(self, z: Tensor) -> Tensor:
-        parts = z.chunk(self.directions + self.residual, dim=1)
-        return torch.stack(parts[: self.directions]).sum(dim=0)
-
-    def _elu_view(
-        self, elu_graph: Operator, source: Tensor, z: Tensor, layer: Layer
-    ) -> Tensor:
-        """S* times ``source``, and the residual part of ``z``."""
-        if self.directions == 1 and not self.residual:
-            return elu_graph @ source
-        out = elu_graph @ self._graph_part(source)
-        if self.residual:
-            out = out + layer.own(z.chunk(self.directions + 1, dim=1)[-1])
-        return out
-
     def _jumped(self, kept: list[Tensor]) -> Tensor:
         if self.jump == "cat":
             return torch.cat(kept, dim=1)
         return torch.stack(kept).amax(dim=0) if self.jump == "max" else kept[-1]
-
-
-def _side_by_side(operator: Operator, zs: Sequence[Tensor]) -> list[Tensor]:
-    """The operator applied to several matrices by one product."""
-    if len(zs) == 1:
-        return [operator @ zs[0]]
-    return list((operator @ torch.cat(list(zs), dim=1)).chunk(len(zs), dim=1))
