@@ -27,7 +27,6 @@ from elugcn.methods.elu_gcn import fit_elu_graph
 from elugcn.methods.elu_objective import Objective
 from elugcn.methods.neural import build
 from elugcn.nn import GCN
-from elugcn.training.loop import train
 
 HEADS = 8
 
@@ -173,13 +172,5 @@ def fit_dense(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
         model, _ = build(problem, member, run.device)
         assert isinstance(model, GCN)
         objective = Objective(problem, member, model, explicit, utilization, None)
-        trained = train(
-            model,
-            objective.loss,
-            objective.logits,
-            problem.y,
-            problem.val_mask,
-            member.fit(),
-            extra=objective.head,
-        )
+        trained = objective.train()
     return Prediction(trained.logits, trained.n_iter, seconds=run.seconds)

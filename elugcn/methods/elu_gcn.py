@@ -31,7 +31,7 @@ from elugcn.methods.elu_objective import Objective, pseudo_label_weights
 from elugcn.methods.elu_predictor import ELUGCNPredictor
 from elugcn.methods.neural import NetworkPredictor, build, fit_network, validation
 from elugcn.nn import GCN
-from elugcn.training.loop import Trained, train
+from elugcn.training.loop import Trained
 
 ETA_GRID = tuple(i / 20 for i in range(21))
 
@@ -217,21 +217,10 @@ def _train_views(
     # With η = 0 and no contrast the ELU view would be computed for nothing.
     used = operator if config.uses_elu_view else None
     objective = Objective(problem, config, model, used, utilization, weights)
-    with model.one_step_at_a_time():
-        trained = train(
-            model,
-            objective.loss,
-            objective.logits,
-            problem.y,
-            problem.val_mask,
-            config.fit(),
-            validate=validation(
-                problem, model, used, lambda views: objective.mix(views, config.eta)
-            ),
-            extra=objective.head,
-            progress=run.progress,
-            stage=name,
-        )
+    validate = validation(
+        problem, model, used, lambda views: objective.mix(views, config.eta)
+    )
+    trained = objective.train(validate, run.progress, name)
     with torch.no_grad():
         views = model(problem.x, problem.adj, used)
     eta, accuracy = choose_eta(problem, views, config)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -18,6 +20,8 @@ from elugcn.nn.losses import (
     weighted_cross_entropy,
 )
 from elugcn.nn.two_view_loss import Terms, two_view_loss
+from elugcn.training.loop import Trained, train
+from elugcn.training.progress import SILENT, Progress
 
 
 class Objective:
@@ -88,6 +92,27 @@ class Objective:
         return two_view_loss(
             wide, self.head, terms, scale * contrast, scale * entropy, last_use=True
         )
+
+    def train(
+        self,
+        validate: Callable[[], Tensor] | None = None,
+        progress: Progress = SILENT,
+        stage: str = "train",
+    ) -> Trained:
+        """Minimise it; arguments as those of ``training.loop.train``."""
+        with self.model.one_step_at_a_time():
+            return train(
+                self.model,
+                self.loss,
+                self.logits,
+                self.problem.y,
+                self.problem.val_mask,
+                self.config.fit(),
+                validate=validate,
+                extra=self.head,
+                progress=progress,
+                stage=stage,
+            )
 
     def logits(self) -> Tensor:
         """The output of all nodes, in evaluation mode."""
