@@ -15,6 +15,10 @@ from torch import Tensor
 
 from elugcn.nn.field import Layer, Operator
 
+# Entries up to which one product of several matrices beats a product each: it saves
+# calls. Beyond it the rows that a sparse product gathers no longer fit the fast cache.
+_SIDE_BY_SIDE = 2**19
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -34,12 +38,12 @@ class Parts:
         return self.directions + self.residual
 
     def propagate(self, layer: Layer, zs: Sequence[Tensor]) -> list[Tensor]:
-        """Each n×(parts·b) product of features and weights to n×b, by one product."""
+        """Each n×(parts·b) product of features and weights to n×b."""
         if self.count == 1:
-            return _side_by_side(layer.operator, zs)
+            return _apply(layer.operator, zs)
         split = [z.chunk(self.count, dim=1) for z in zs]
         graph = [torch.cat(parts[: self.directions]) for parts in split]
-        out = _side_by_side(layer.operator, graph)
+        out = _apply(layer.operator, graph)
         if not self.residual:
             return out
         return [o + layer.own(parts[-1]) for o, parts in zip(out, split, strict=True)]
@@ -61,8 +65,8 @@ class Parts:
         return out
 
 
-def _side_by_side(operator: Operator, zs: Sequence[Tensor]) -> list[Tensor]:
-    """The operator applied to several matrices by one product."""
-    if len(zs) == 1:
-        return [operator @ zs[0]]
+def _apply(operator: Operator, zs: Sequence[Tensor]) -> list[Tensor]:
+    """The operator applied to several matrices, side by side where they are small."""
+    if len(zs) == 1 or sum(z.numel() for z in zs) > _SIDE_BY_SIDE:
+        return [operator @ z for z in zs]
     return list((operator @ torch.cat(list(zs), dim=1)).chunk(len(zs), dim=1))

@@ -208,6 +208,41 @@ def test_directions_apart_have_weights_of_their_own(residual: bool) -> None:
     close(elu, propagated(1, (first + parts[2] if residual else first).relu()))
 
 
+@pytest.mark.parametrize(
+    "options", [{"order": 3}, {"residual": True}, {"norm": "layer", "num_layers": 3}]
+)
+def test_large_products_are_not_put_side_by_side(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, adj = features(sparse_x()), normalized_adjacency(EDGES, N)
+    model = made(**options, dropout=0.4).train()
+
+    def step() -> list[Tensor]:
+        torch.manual_seed(7)
+        outputs = model(x, adj, elu_graph(), draws=2)
+        weighted = sum((i + 1) * z.square().sum() for i, z in enumerate(outputs))
+        gradients = torch.autograd.grad(weighted, list(model.parameters()))
+        return [*outputs, *gradients]
+
+    together = step()
+    assert not torch.equal(together[0], together[1])  # draws, not copies
+    monkeypatch.setattr("elugcn.nn.parts._SIDE_BY_SIDE", 0)
+    monkeypatch.setattr(torch, "cat", only_rows(torch.cat))
+    for a, b in zip(step(), together, strict=True):
+        close(a, b)
+
+
+def only_rows(cat: Any) -> Any:
+    """torch.cat that refuses to put matrices side by side."""
+
+    def checked(tensors: list[Tensor], dim: int = 0) -> Tensor:
+        assert dim == 0
+        out: Tensor = cat(tensors, dim=dim)
+        return out
+
+    return checked
+
+
 # --- randomness ---------------------------------------------------------------------------
 
 
