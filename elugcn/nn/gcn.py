@@ -256,7 +256,7 @@ class GCN(nn.Module):
         if self._fused:
             return self._activated(hidden, i)
         dense = [z.dense() if isinstance(z, Factored) else z for z in hidden]
-        h = torch.cat(dense) + self.biases[i]
+        h = (dense[0] if len(dense) == 1 else torch.cat(dense)) + self.biases[i]
         kept.append(self.rows(F.relu(self.norms[i](h))))
         if i + 1 == len(self.weights):
             return kept[-1]  # only the head reads it

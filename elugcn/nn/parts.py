@@ -42,7 +42,10 @@ class Parts:
         if self.count == 1:
             return _apply(layer.operator, zs)
         split = [z.chunk(self.count, dim=1) for z in zs]
-        graph = [torch.cat(parts[: self.directions]) for parts in split]
+        graph = [
+            torch.cat(parts[: self.directions]) if self.directions > 1 else parts[0]
+            for parts in split
+        ]
         out = _apply(layer.operator, graph)
         if not self.residual:
             return out
