@@ -115,6 +115,37 @@ class _Product(torch.autograd.Function):
         return grad_value, grad_z, None
 
 
+def some_entries(adj: CSR, places: Tensor) -> CSR:
+    """Only some stored entries, by ascending places; one named twice is there twice."""
+    crow = torch.searchsorted(places, adj.crow.long()).to(adj.crow.dtype)
+    return CSR(crow, adj.col[places], adj.value[places], adj.n_cols)
+
+
+def pair_products(pairs: CSR, left: Tensor, right: Tensor) -> Tensor:
+    """``row_products`` with gradients to both matrices."""
+    out: Tensor = _PairProducts.apply(  # type: ignore[no-untyped-call]
+        left, right, pairs
+    )
+    return out
+
+
+class _PairProducts(torch.autograd.Function):
+    """l, r ↦ ⟨l_i, r_j⟩ on the entries ij of a pattern; gradients are products."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, pairs: CSR) -> Tensor:
+        ctx.pairs = pairs
+        ctx.save_for_backward(left, right)
+        return row_products(pairs, left.detach(), right.detach())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        left, right = ctx.saved_tensors
+        weighted = Weighted(ctx.pairs, grad)
+        return weighted.matrix @ right, weighted.turned @ left, None
+
+
 def row_products(adj: CSR, left: Tensor, right: Tensor) -> Tensor:
     """⟨left_i, right_j⟩ for every stored entry ij, O(nnz·k) time and O(nnz) memory.
 

@@ -21,6 +21,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from elugcn.core.edge_weights import pair_products
+from elugcn.core.sparse import CSR
+
 # A floor under every feature, NodeFormer's: sums never vanish, and attention to the
 # farthest keys is a little larger than softmax would have it.
 EPSILON = 1e-6
@@ -168,23 +171,22 @@ def gumbel_keys(
 
 
 def link_log_likelihood(
-    query: Tensor, key: Tensor, row: Tensor, column: Tensor, weight: Tensor
+    query: Tensor, key: Tensor, links: CSR, weight: Tensor
 ) -> Tensor:
-    """Mean over edges and heads of weight_uv · log a_uv, O(E·H·M).
+    """Mean over links and heads of weight_uv · log a_uv, O(E·H·M).
 
     a_uv = φ(q_u)ᵀφ(k_v) / Σ_w φ(q_u)ᵀφ(k_w) is the attention of u to v.
 
     Args:
         query: φ(q), H×n×M.
         key: φ(k), H×n×M.
-        row: u of each edge.
-        column: v of each edge.
-        weight: Of each edge.
+        links: The pairs uv, as a pattern n×n; one may be there more than once.
+        weight: Of each pair.
     """
     total = (query @ key.sum(dim=1).unsqueeze(2)).squeeze(2)
-    # index_select: indexing by a tensor takes three times as long on CPU.
-    kernel = (query.index_select(1, row) * key.index_select(1, column)).sum(dim=2)
-    likelihood = kernel.log() - total.log().index_select(1, row)
+    heads = zip(query.unbind(), key.unbind(), strict=True)
+    kernel = torch.stack([pair_products(links, q, k) for q, k in heads])
+    likelihood = kernel.log() - total.log().index_select(1, links.row)
     return (likelihood * weight).mean()
 
 

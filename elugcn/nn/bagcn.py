@@ -16,14 +16,12 @@ adds to its scores cancels in the softmax and is not learned.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-from elugcn.core.edge_weights import Weighted, row_products, row_softmax
+from elugcn.core.edge_weights import Weighted, pair_products, row_softmax
 from elugcn.core.random import dropout
 from elugcn.core.similarity import blocked_topk_similarity
 from elugcn.core.sparse import CSR
@@ -44,27 +42,7 @@ class Biaffine(nn.Module):
 
     def forward(self, p: Tensor, r: Tensor, pairs: CSR) -> Tensor:
         """The score of each stored entry of ``pairs``, O(n·m² + nnz·m)."""
-        out: Tensor = _Scores.apply(  # type: ignore[no-untyped-call]
-            *self.factors(p, r), pairs
-        )
-        return out
-
-
-class _Scores(torch.autograd.Function):
-    """l, r ↦ ⟨l_i, r_j⟩ on the entries ij of a pattern; gradients are products."""
-
-    @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor, pairs: CSR) -> Tensor:
-        ctx.pairs = pairs
-        ctx.save_for_backward(left, right)
-        return row_products(pairs, left.detach(), right.detach())
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        left, right = ctx.saved_tensors
-        weighted = Weighted(ctx.pairs, grad)
-        return weighted.matrix @ right, weighted.turned @ left, None
+        return pair_products(pairs, *self.factors(p, r))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elugcn.core.edge_weights import some_entries
 from elugcn.core.kernels import (
     gumbel_keys,
     kernel_attention,
@@ -125,14 +126,14 @@ class NodeFormerLayer(nn.Module):
     def _link_likelihood(
         self, query: Tensor, key: Tensor, adj: CSR, generator: torch.Generator | None
     ) -> Tensor:
-        row, column = adj.row, adj.col.long()
+        degree = (adj.crow[1:] - adj.crow[:-1]).to(query.dtype)
+        links = adj
         if adj.nnz > self.links:
             drawn = torch.randint(
                 adj.nnz, (self.links,), generator=generator, device="cpu"
-            ).to(row.device)
-            row, column = row[drawn], column[drawn]
-        degree = (adj.crow[1:] - adj.crow[:-1]).to(query.dtype)
-        return link_log_likelihood(query, key, row, column, 1.0 / degree[row])
+            )
+            links = some_entries(adj, drawn.to(adj.col.device).sort().values)
+        return link_log_likelihood(query, key, links, 1.0 / degree[links.row])
 
 
 class NodeFormer(nn.Module):

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.core.edge_weights import Weighted
+from elugcn.core.edge_weights import Weighted, some_entries
 from elugcn.core.random import dropout
 from elugcn.core.sparse import CSR
 from elugcn.nn.field import Operator
@@ -60,13 +60,8 @@ class Edges:
 
     def kept(self, places: Tensor) -> Edges:
         """Only some entries of the pattern, given by ascending places; O(E)."""
-        n, m = self.pattern.shape
-        row = self.pattern.row[places]
-        crow = F.pad(torch.bincount(row, minlength=n).cumsum(0), (1, 0))
         order = None if self.order is None else self.order[places]
-        pattern = self.pattern
-        part = CSR(crow.int(), pattern.col[places], pattern.value[places], m)
-        return Edges(part, order)
+        return Edges(some_entries(self.pattern, places), order)
 
     def entries(self, weight: Tensor) -> Tensor:
         """A weight an edge as a value an entry."""

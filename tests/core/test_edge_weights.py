@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.utils import softmax
 
-from elugcn.core.edge_weights import Weighted, row_products, row_softmax
+from elugcn.core.edge_weights import (
+    Weighted,
+    pair_products,
+    row_products,
+    row_softmax,
+    some_entries,
+)
 from elugcn.core.sparse import CSR
 
 
@@ -103,3 +109,29 @@ def test_row_products(dtype: torch.dtype) -> None:
     expected = (left @ right.T)[adj.row, adj.col.long()]
     for _ in range(2):  # the pattern is kept, its values are not written to
         torch.testing.assert_close(row_products(adj, left, right), expected)
+
+
+def test_pair_products_have_the_gradients_of_dense_ones() -> None:
+    adj = pattern(7, 5, 0.4, 3)
+    # An entry may be there twice, and rows may be left out.
+    places = torch.tensor([0, 2, 2, 3, adj.nnz - 1])
+    pairs = some_entries(adj, places)
+    assert pairs.row.tolist() == adj.row[places].tolist()
+    assert pairs.col.tolist() == adj.col[places].tolist()
+    assert pairs.shape == adj.shape
+    left = torch.randn(7, 3, requires_grad=True)
+    right = torch.randn(5, 3, requires_grad=True)
+    weight = torch.randn(5)
+    out = pair_products(pairs, left, right)
+    expected = (left @ right.T)[pairs.row, pairs.col.long()]
+    torch.testing.assert_close(out, expected)
+    gradients = torch.autograd.grad((out * weight).sum(), (left, right))
+    dense = torch.autograd.grad((expected * weight).sum(), (left, right))
+    torch.testing.assert_close(gradients, dense)
+
+
+def test_no_entries_at_all() -> None:
+    adj = pattern(7, 5, 0.4, 3)
+    none = some_entries(adj, torch.empty(0, dtype=torch.long))
+    assert none.crow.tolist() == [0] * 8
+    assert none.nnz == 0

@@ -17,6 +17,7 @@ from elugcn.core.kernels import (
     orthogonal_features,
     query_features,
 )
+from elugcn.core.sparse import CSR
 
 
 def attention(q: Tensor, k: Tensor) -> Tensor:
@@ -128,6 +129,8 @@ def test_noise_is_gumbel() -> None:
 def test_likelihood_of_links() -> None:
     query, key = torch.rand(2, 3, 6, 5) + 0.1
     row, column = torch.tensor([0, 0, 2, 5]), torch.tensor([1, 4, 2, 0])
+    crow = torch.tensor([0, 2, 2, 3, 3, 3, 4])
+    links = CSR(crow, column, torch.ones(4), 6)
     weight = torch.tensor([0.5, 0.5, 1.0, 2.0])
     a = query @ key.mT
     a = a / a.sum(dim=2, keepdim=True)
@@ -136,5 +139,5 @@ def test_likelihood_of_links() -> None:
         for h in range(3)
         for e in range(4)
     ]
-    out = link_log_likelihood(query, key, row, column, weight)
+    out = link_log_likelihood(query, key, links, weight)
     assert float(out) == pytest.approx(sum(terms) / 12, rel=1e-5)
