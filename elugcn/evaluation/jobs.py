@@ -16,6 +16,9 @@ from elugcn.fitting import MAX_SEED
 from elugcn.methods.registry import METHODS
 
 Options = Mapping[str, Mapping[str, Any]]
+# Options that methods were given later, at the value that means what was done before.
+# There they are left out of a job, so that earlier runs keep their names.
+LATER = {"sample": 0, "neighbours": 32}
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ def make_jobs(
         extra = dict(data_options.get(dataset, {}))
         preset = dataset if labels_per_class is None and not extra else None
         for method in names:
-            config = as_plain(resolve_config(method, preset, None, options.get(method)))
+            chosen = resolve_config(method, preset, None, options.get(method))
+            config = _as_before(as_plain(chosen))
             for split, seed in pairs(info, seeds, labels_per_class is not None, first):
                 jobs.append(
                     Job(
@@ -151,6 +155,10 @@ def pairs(
     if not info.fixed_splits or (drawn and info.n_splits == 1):
         return [(s, s) for s in numbers]
     return [(s % info.n_splits, s) for s in numbers]
+
+
+def _as_before(config: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in config.items() if k not in LATER or v != LATER[k]}
 
 
 def _method(name: str) -> str:

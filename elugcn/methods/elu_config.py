@@ -16,6 +16,7 @@ from elugcn.errors import InputError
 from elugcn.methods.network_config import (
     GCNConfig,
     MLPConfig,
+    RandomPropagationConfig,
     check_least,
     check_probability,
 )
@@ -47,7 +48,7 @@ AFFORDABLE = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
-class ELUGCNConfig(GCNConfig):
+class ELUGCNConfig(GCNConfig, RandomPropagationConfig):
     """Every option of the method.
 
     The fields inherited from the GCN describe the backbone of both the plain GCN that
@@ -87,9 +88,6 @@ class ELUGCNConfig(GCNConfig):
     warmup: int = 0  # epochs until contrast, entropy and consistency count fully
     # Beyond the paper
     pseudo_weight: float = 0.0  # ELU nodes as training targets
-    draws: int = 1  # random propagations per epoch
-    lambda_cons: float = 0.0  # consistency between them
-    sharpening: float = 0.5
     rounds: int = 1
     # What is kept
     refit_eta: bool = True
@@ -112,14 +110,16 @@ class ELUGCNConfig(GCNConfig):
         check_range("eta", self.eta, 0.0, 1.0)
         check_range("lpa_alpha", self.lpa_alpha, 0.0, 1.0)
         check_range("keep", self.keep, 0.0, 1.0)
-        check_least(self, 0, "k", "warmup", "lambda_con", "lambda_cons")
+        check_least(self, 0, "k", "warmup", "lambda_con")
         check_least(self, 0, "contrast_weight", "entropy_weight", "pseudo_weight")
         check_least(self, 0, "mlp_weight_decay")
         check_probability(self, "damping")
         check_probability(self, "mlp_dropout")
         check_positive(self, "keep")
-        check_positive(self, "tau", "beta", "lpa_steps", "topk", "draws", "rounds")
-        check_positive(self, "sharpening", "mlp_hidden_channels", "mlp_lr")
+        check_positive(self, "tau", "beta", "lpa_steps", "topk", "rounds")
+        check_positive(self, "mlp_hidden_channels", "mlp_lr")
+        if self.sample and self.uses_elu_view:
+            raise InputError("sample has one view only: set eta and lambda_con to 0")
         for variant in self.variants:
             _check_variant(variant)
         names = [name for name, _ in self.members()] if self.variants else []
@@ -160,6 +160,10 @@ class ELUGCNConfig(GCNConfig):
         cost = [entries * m.order * m.draws * m.hidden_channels for _, m in members]
         kept = [m for m, c in zip(members, cost, strict=True) if c <= AFFORDABLE]
         return kept, [name for name, _ in members if name not in dict(kept)]
+
+    def ramp(self, epoch: int) -> float:
+        """How much of contrast, entropy and consistency counts in an epoch."""
+        return 1.0 if not self.warmup else min(1.0, epoch / self.warmup)
 
     @property
     def needs_mlp(self) -> bool:

@@ -30,6 +30,7 @@ from elugcn.methods.elu_config import ELUGCNConfig, h_from
 from elugcn.methods.elu_objective import Objective, pseudo_label_weights
 from elugcn.methods.elu_predictor import ELUGCNPredictor
 from elugcn.methods.neural import NetworkPredictor, build, fit_network, validation
+from elugcn.methods.sampled import SampledObjective, sampled_network
 from elugcn.nn import GCN
 from elugcn.training.loop import Trained
 
@@ -211,9 +212,13 @@ def _train_views(
     source: Source,
 ) -> Candidate:
     """Stage 2: two views, one set of weights, then η chosen on validation."""
+    weights = pseudo_label_weights(problem, config, utilization, predicted.logits)
+    if config.sample:
+        return _train_sampled(
+            problem, name, config, run, utilization, operator, weights
+        )
     model, facts = build(problem, config, run.device)
     assert isinstance(model, GCN)
-    weights = pseudo_label_weights(problem, config, utilization, predicted.logits)
     # With η = 0 and no contrast the ELU view would be computed for nothing.
     used = operator if config.uses_elu_view else None
     objective = Objective(problem, config, model, used, utilization, weights)
@@ -232,6 +237,27 @@ def _train_views(
     return Candidate(
         name, accuracy, eta, trained, logits, predictor, utilization, operator
     )
+
+
+def _train_sampled(
+    problem: Problem,
+    name: str,
+    config: ELUGCNConfig,
+    run: Run,
+    utilization: LabelUtilization,
+    operator: ELUGraph,
+    weights: Tensor | None,
+) -> Candidate:
+    """Random propagation of a sample of nodes, the ELU nodes among them as targets."""
+    model, facts = sampled_network(problem, config, run.device)
+    pseudo = None if weights is None else (weights, utilization.gcn.clamp(min=0))
+    objective = SampledObjective(problem, config, model, pseudo, config.ramp)
+    trained = objective.train(run, name)
+    network = NetworkPredictor(model, problem.scaler, config.view, facts)
+    return Candidate(
+        name, trained.val_accuracy, 0.0, trained, trained.logits,
+        ELUGCNPredictor(network, 0.0), utilization, operator,
+    )  # fmt: skip
 
 
 def choose_eta(

@@ -66,7 +66,7 @@ class Objective:
     def loss(self, epoch: int) -> Tensor:
         """The objective of one epoch."""
         config = self.config
-        ramp = 1.0 if not config.warmup else min(1.0, epoch / config.warmup)
+        ramp = config.ramp(epoch)
         if ramp and self.terms is not None:
             return self._published(self.terms, ramp * config.lambda_con)
         views = self.model(self.problem.x, self.problem.adj, self.graph, config.draws)

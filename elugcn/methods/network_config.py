@@ -63,6 +63,35 @@ class MLPConfig(NetworkConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RandomPropagationConfig(NetworkConfig):
+    """Features propagated over a graph whose nodes drop out, in draws that agree."""
+
+    norm: str = "none"
+    order: int = 0  # K: the mean of Â⁰…Âᴷ
+    drop_node: float = 0.0
+    input_dropout: float | None = None  # None: as dropout
+    draws: int = 1  # random propagations per epoch
+    lambda_cons: float = 0.0  # consistency between them
+    sharpening: float = 0.5
+    sample: int = 0  # nodes of an epoch that have to agree, by an MLP; 0: all
+    neighbours: int = 32  # entries of a row of Π that a sample is propagated by
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_least(self, 0, "order", "lambda_cons", "sample")
+        check_least(self, 1, "draws", "neighbours")
+        check_probability(self, "drop_node")
+        if self.input_dropout is not None:
+            check_probability(self, "input_dropout")
+        if not self.sharpening > 0:
+            raise InputError(f"sharpening must be positive; got {self.sharpening}")
+        if self.sample and not self.order:
+            raise InputError("sample needs a propagation of order 1 or more")
+        if self.sample and self.norm not in ("none", "batch"):
+            raise InputError(f"norm={self.norm} can't be combined with sample")
+
+
+@dataclass(frozen=True, kw_only=True)
 class GCNConfig(NetworkConfig):
     """Kipf and Welling's GCN, with the options of a modern backbone."""
 

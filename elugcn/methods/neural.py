@@ -30,6 +30,7 @@ from elugcn.methods.network_config import (
 from elugcn.methods.scaling import FeatureScaler
 from elugcn.nn import GCN, MLP
 from elugcn.nn.field import Operator, field_of
+from elugcn.nn.propagated_mlp import PropagatedMLP
 from elugcn.training.loop import Trained, train
 
 
@@ -41,7 +42,11 @@ class NetworkPredictor(Predictor):
             a network of its own derives a class that names it.
     """
 
-    kinds: ClassVar[Mapping[str, type[nn.Module]]] = {"GCN": GCN, "MLP": MLP}
+    kinds: ClassVar[Mapping[str, type[nn.Module]]] = {
+        "GCN": GCN,
+        "MLP": MLP,
+        "PropagatedMLP": PropagatedMLP,
+    }
 
     def __init__(
         self, model: nn.Module, scaler: FeatureScaler, view: GraphView, facts: Any

@@ -43,6 +43,19 @@ def test_jobs_of_a_comparison() -> None:
     ]  # fmt: skip
 
 
+def test_an_option_that_came_later_does_not_rename_earlier_runs() -> None:
+    (plain,) = make_jobs(["grand"], ["cora"], 1)
+    assert "sample" not in plain.config
+    assert "neighbours" not in plain.config
+    # Only what came later is left out, not whatever has no value.
+    (gcn,) = make_jobs(["gcn"], ["cora"], 1)
+    assert gcn.config["input_dropout"] is None
+    (named,) = make_jobs(["grand"], ["cora"], 1, options={"grand": {"sample": 0}})
+    (sampled,) = make_jobs(["grand"], ["cora"], 1, options={"grand": {"sample": 9}})
+    assert named.config_hash == plain.config_hash != sampled.config_hash
+    assert sampled.config == plain.config | {"sample": 9}
+
+
 def test_the_hash_is_of_method_config_and_data() -> None:
     def job(method: str = "gcn", **options: object):  # noqa: ANN202
         return make_jobs([method], ["sbm"], 1, **options)[0]  # type: ignore[arg-type]
