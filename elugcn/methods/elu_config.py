@@ -239,11 +239,14 @@ def check_positive(config: object, *options: str) -> None:
             raise InputError(f"{option} must be positive; got {value}")
 
 
+# What a variant may have of its own: neither what all members see nor what is done with
+# them all.
+VARIANT_KEYS = frozenset(f.name for f in fields(ELUGCNConfig)) - {
+    *("variants", "keep_gcn", "ensemble", "self_loops", "direction", "feature_norm")
+}
+
+
 def _check_variant(variant: Mapping[str, Any]) -> None:
-    known = {f.name for f in fields(ELUGCNConfig)} - {
-        *("variants", "keep_gcn", "ensemble", "self_loops", "direction"),
-        "feature_norm",
-    }
     for key in variant:
-        if key not in known | {"name"}:
+        if key not in VARIANT_KEYS | {"name"}:
             raise InputError(f"unknown option {key!r} in variants of elu-gcn")

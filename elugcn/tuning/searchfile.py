@@ -16,10 +16,11 @@ from typing import Any
 
 import yaml
 
-from elugcn.config import SCHEMA, SEARCH, preset_parts
+from elugcn.config import SCHEMA, SEARCH, as_plain, make_config, preset, preset_parts
 from elugcn.data.datasets import dataset_info, list_datasets
 from elugcn.errors import InputError
 from elugcn.methods.registry import METHODS
+from elugcn.tuning import alike
 from elugcn.tuning.space import Space, make_space
 
 _KEYS = ("schema", "budget", "groups", "spaces")
@@ -106,6 +107,10 @@ class SearchFile:
             fits = METHODS[method].config.__dataclass_fields__
             base |= {key: value for key, value in tuned.items() if key in fits}
         try:
+            around = as_plain(make_config(method, base))
+            values = alike.resolved(
+                values, around, lambda other: preset(dataset, other, presets)
+            )
             return make_space(method, dataset, base, values, starts)
         except InputError as error:
             place = " and ".join(section.name for section in sections)
@@ -117,6 +122,14 @@ class SearchFile:
         for section in self._sections(method, dataset):
             like = section.content.get("like", like)
         return like
+
+    def starts_from(self, method: str, dataset: str) -> list[str]:
+        """Every method whose tuned values the search needs, those of variants too."""
+        like = self.like(method, dataset)
+        found = [] if like is None else [like]
+        for section in self._sections(method, dataset):
+            found += alike.named(section.content.get("values") or {})
+        return list(dict.fromkeys(found))
 
     def _sections(self, method: str, dataset: str) -> list[Section]:
         own = [s for s in self.sections if s.method == method]

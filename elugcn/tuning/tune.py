@@ -73,7 +73,7 @@ def tune(
     order = [
         (method, dataset)
         for dataset in dict.fromkeys(names)
-        for method in in_order(chosen, partial(file.like, dataset=dataset))
+        for method in in_order(chosen, partial(file.starts_from, dataset=dataset))
     ]
     for pair in order:
         space_of(*pair)
@@ -98,17 +98,19 @@ def tune(
     return searches
 
 
-def in_order(methods: Sequence[str], like: Callable[[str], str | None]) -> list[str]:
-    """The methods, each after the one whose tuned values it starts from."""
+def in_order(
+    methods: Sequence[str], starts_from: Callable[[str], Sequence[str]]
+) -> list[str]:
+    """The methods, each after those whose tuned values it starts from."""
     ordered: list[str] = []
 
     def add(method: str, waiting: tuple[str, ...]) -> None:
         if method in waiting:
             circle = " → ".join([*waiting, method])
             raise InputError(f"like goes round in a circle: {circle}")
-        before = like(method)
-        if before in methods:
-            add(str(before), (*waiting, method))
+        for before in starts_from(method):
+            if before in methods:
+                add(before, (*waiting, method))
         if method not in ordered:
             ordered.append(method)
 

@@ -71,6 +71,50 @@ def test_the_base_is_what_is_common_and_no_earlier_outcome(
     assert [file.like("elu-gcn", d) for d in ("cora", "karate")] == ["gcn", None]
 
 
+ALIKE = """
+schema: 1
+spaces:
+  elu-gcn:
+    like: gcn
+    values:
+      variants:
+        options:
+          pair:
+            - {name: near, like: grand, order: 3, eta: 0.0, pseudo_weight: 0.3}
+            - {name: views, eta: 0.3}
+      variants.near.order: [2, 3]
+"""
+
+
+def test_a_variant_may_begin_at_the_values_of_another_method(
+    space_file: Write, tmp_path: Path
+) -> None:
+    file = read_search(space_file(ALIKE))
+    assert file.starts_from("elu-gcn", "cora") == ["gcn", "grand"]
+    (tmp_path / "cora.yaml").write_text(
+        "gcn: {residual: true, lr: 0.02, dropout: 0.5}\n"
+        "grand: {draws: 2, order: 5, dropout: 0.2}"
+    )
+    space = file.space("elu-gcn", "cora", tmp_path)
+    near, views = space.configuration({})["variants"]
+    # GRAND's defaults and tuned values where they differ from what is around; no
+    # residual, which it does not have; and what the line itself says.
+    assert near == {
+        "name": "near", "residual": False, "lr": 0.01, "dropout": 0.2, "draws": 2,
+        "order": 3, "drop_node": 0.5, "lambda_cons": 1.0, "hidden_channels": 32,
+        "epochs": 1000, "patience": 200, "eta": 0.0, "pseudo_weight": 0.3,
+    }  # fmt: skip
+    assert views == {"name": "views", "eta": 0.3}
+    changed = space.configuration({"variants.near.order": 2})["variants"][0]
+    assert changed == near | {"order": 2}
+
+
+def test_a_variant_like_nothing_known(space_file: Write) -> None:
+    file = read_search(space_file(ALIKE.replace("grand", "grandma")))
+    with pytest.raises(InputError, match="like must be a method; got 'grandma'"):
+        file.space("elu-gcn", "cora")
+
+
 def test_budget(space_file: Write) -> None:
     budget = read_search(space_file(LAYERS)).budget
     assert budget == Budget(trials=5, trials_of={"gcn": 7})
