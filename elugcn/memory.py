@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from elugcn.core.sparse import SPARSE_DENSITY
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.elu_config import ELUGCNConfig
-from elugcn.methods.network_config import GCNConfig
+from elugcn.methods.network_config import GCNConfig, RandomPropagationConfig
 from elugcn.nn.field import FEWER, HELD
 
 # Python, PyTorch and the package, loaded.
@@ -37,6 +37,9 @@ _EDGE_BYTES = 36
 # dropout; and of one in a dense X beside its four: a random one for dropout, and one
 # that says whether it is zero.
 _SPARSE_BYTES, _DENSE_BYTES = 60, 2
+# Of a sample of nodes that is propagated: bytes of an entry of a bag (its column and
+# value), and arrays of rows of features of each draw (norm, dropout, their gradients).
+_BAG_BYTES, _ROWS = 12, 5
 # What the allocator keeps beside, at most: arrays above 32 MB are given back at once.
 _SLACK = 75 * 2.0**20
 
@@ -89,7 +92,12 @@ def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
     # Features that are propagated once, for validation (see nn/field.py).
     features += 4.0 * ahead if ahead <= HELD else 0.0
     classes = int(data.y.max()) + 1
-    step = max(_step(n, classes, member) for member in _members(data, config))
+    step = max(
+        _sampled_step(data, member)
+        if isinstance(member, RandomPropagationConfig) and member.sample
+        else _step(n, classes, member)
+        for member in _members(data, config)
+    )
     graph = float(data.edge_index.size(1) * _EDGE_BYTES)
     return MemoryEstimate(_PROGRAM, features, graph, step)
 
@@ -133,6 +141,15 @@ def _step(n: int, classes: int, config: BaseConfig) -> float:
         return 4.0 * n * (arrays * width + outputs * classes)
     each = _ARRAYS_MIXED if getattr(config, "order", 0) else _ARRAYS
     return 4.0 * n * (views * layers * each * width + outputs * classes)
+
+
+def _sampled_step(data: Data, config: RandomPropagationConfig) -> float:
+    """Bytes of X as a dense matrix, the bags of every node, and the rows of a step."""
+    n, d = int(data.num_nodes), int(data.x.size(1))
+    bags = n * min(n, config.neighbours) * _BAG_BYTES
+    masks = [data.get(name) for name in ("train_mask", "val_mask")]
+    rows = config.sample + sum(int(m.sum()) for m in masks if m is not None)
+    return 4.0 * n * d + bags + 4.0 * rows * d * config.draws * _ROWS
 
 
 def _trains_in_place(config: BaseConfig) -> bool:

@@ -12,6 +12,7 @@ from elugcn.data.checks import check_data
 from elugcn.data.datasets import load_dataset
 from elugcn.memory import estimate_memory
 from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.methods.grand import GRANDConfig
 from elugcn.methods.network_config import GCNConfig
 
 MB = 2**20
@@ -65,6 +66,14 @@ def replace_x(data: object, x: torch.Tensor) -> object:
     out = data.clone()  # type: ignore[attr-defined]
     out.x = x
     return out
+
+
+def test_a_sample_holds_features_and_bags() -> None:
+    data = check_data(load_dataset("sbm", n=300, n_features=8)).data
+    masks = int(data.train_mask.sum() + data.val_mask.sum())
+    config = GRANDConfig(sample=50, neighbours=16, draws=2)
+    step = estimate_memory(data, config).step
+    assert step == 4 * 300 * 8 + 12 * 300 * 16 + 4 * (50 + masks) * 8 * 2 * 5
 
 
 def test_the_hungriest_member_counts() -> None:
