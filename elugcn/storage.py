@@ -79,7 +79,9 @@ def load_fitted(directory: str | Path) -> Fitted:
     folder = Path(directory)
     facts = _read_facts(folder)
     try:
-        tensors = load_file(folder / TENSORS)
+        # Copied: in the file they lie at any address, and products of tensors that are
+        # not aligned are rounded in another way.
+        tensors = {k: v.clone() for k, v in load_file(folder / TENSORS).items()}
     except (OSError, SafetensorError) as error:
         raise InputError(f"{folder / TENSORS}: can't be read ({error})") from None
     try:
