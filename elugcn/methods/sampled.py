@@ -9,8 +9,8 @@ k rows of X that weigh most in it:
     L = (1/S) Σ_s CE(z⁽ˢ⁾, Y) + λ_cons · consistency on the sample
         + ω-weighted CE of the sampled nodes that have a pseudo-label
 
-An epoch costs O(S·m·k·d) for m nodes, whatever the size of the graph. Validation and
-prediction use the whole Π.
+An epoch costs O(S·(m·k·d + n)) for m nodes, those of the sample and the training nodes;
+n is for the choice of dropped nodes. Validation and prediction use the whole Π.
 """
 
 from __future__ import annotations
@@ -136,13 +136,14 @@ class SampledObjective:
         drawn = torch.randint(n, (config.sample,), device=device)
         nodes = torch.cat([self.train_index, drawn])
         outputs = [self.model.rows(self.bags.draw(nodes)) for _ in range(config.draws)]
+        if self.pseudo is not None:
+            weight, target = (of_all[drawn] for of_all in self.pseudo)
+            # A sample of m of n nodes: the sum over all is n/m times as large.
+            weight = weight * (n / config.sample)
         total = torch.zeros((), device=device)
         for z in outputs:
             total = total + F.cross_entropy(z[:known], self.target)
             if self.pseudo is not None:
-                weight, target = (of_all[drawn] for of_all in self.pseudo)
-                # A sample of m of n nodes: the sum over all is n/m times as large.
-                weight = weight * (n / config.sample)
                 total = total + weighted_cross_entropy(z[known:], target, weight)
         total = total / len(outputs)
         weight_cons = config.lambda_cons * self.ramp(epoch)
