@@ -28,6 +28,7 @@ from elugcn.config import SCHEMA, as_plain
 from elugcn.fitting import Fitted
 from elugcn.storage import json_safe, save_fitted
 
+REPORT = "report.html"
 SPLIT_NAMES = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
 _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
 

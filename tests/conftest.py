@@ -12,6 +12,9 @@ from torch_geometric.data import Data
 from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import load_dataset
 
+# The graphs are small: a second thread gains nothing, and on a busy machine the two wait
+# for each other.
+torch.set_num_threads(1)
 # A busy machine is no reason to fail.
 hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")

@@ -19,13 +19,41 @@ def test_unknown_names_are_refused() -> None:
         elugcn.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    "code", ["import elugcn", "from elugcn.cli import main; main(['--version'])"]
-)
-def test_pytorch_is_not_loaded_for_a_version(code: str) -> None:
-    code += "; import sys; sys.exit('torch' in sys.modules)"
+def loaded_by(code: str) -> tuple[str, set[str]]:
+    """What a new process prints, and the modules that it has then."""
+    code += "\nimport sys; print(*sys.modules, file=sys.stderr)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout in ("", f"elugcn {elugcn.__version__}\n")
+    return done.stdout, set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("import elugcn", ""),
+        ("from elugcn.cli import main; main(['--version'])", elugcn.__version__),
+        ("from elugcn.cli.app import _run; _run(['--help'])", "reproduce"),
+        ("from elugcn.cli.app import _run; _run([])", "reproduce"),
+        ("from elugcn.cli.app import _run; _run(['trian'])", ""),
+    ],
+)
+def test_pytorch_is_not_loaded_for_a_word(code: str, shown: str) -> None:
+    out, modules = loaded_by(code)
+    assert shown in out
+    assert "torch" not in modules
+
+
+def test_a_command_loads_no_more_than_it_needs() -> None:
+    _, modules = loaded_by("from elugcn.cli.app import _run; _run(['train', '-h'])")
+    assert "torch_geometric" in modules
+    assert not modules & {"matplotlib", "sklearn", "elugcn.cli.compare"}
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "elugcn", "--version"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == f"elugcn {elugcn.__version__}\n"

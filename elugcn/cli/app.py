@@ -6,24 +6,12 @@ import logging
 import os
 import sys
 import warnings
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from elugcn import __version__
-from elugcn.cli import (
-    bench,
-    compare,
-    datasets,
-    diagnose,
-    explain,
-    graph,
-    predict,
-    report,
-    reproduce,
-    train,
-    tune,
-)
 from elugcn.errors import InputError, MissingExtraError
 
 # What a wrong option raises. Typer keeps the class to itself (in its own copy of
@@ -31,36 +19,61 @@ from elugcn.errors import InputError, MissingExtraError
 UsageError: Any = typer.BadParameter.__mro__[1]
 _INTERRUPTED = 130
 
-app = typer.Typer(
-    name="elugcn",
-    help="Classify the nodes of a graph from few labels, and see what labels do.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for command in (
-    train,
-    predict,
-    report,
-    diagnose,
-    explain,
-    graph,
-    datasets,
-    compare,
-    reproduce,
-    bench,
-    tune,
-):
-    app.command(command.NAME)(command.run)
+# Each is a module beside this one with a `run`, whose first line of help this is. They
+# load PyTorch and more, which takes seconds: only the one that is called is imported.
+COMMANDS = {
+    "train": "Train on a dataset or on your own two tables and save everything.",
+    "predict": (
+        "Predict with a saved run: its own graph, or --nodes/--edges of another."
+    ),
+    "report": "Write the page of a run: what it can, for whom, and what to label next.",
+    "diagnose": (
+        "Show which nodes use the labels that reach them, and which none reaches."
+    ),
+    "explain": "Show which labels reach a node, how strongly, and what comes of it.",
+    "graph": "Learn the ELU graph: factors (.safetensors) or an edge list (--topk 20).",
+    "datasets": (
+        "List the datasets: size, homophily, splits, and whether they are on disk."
+    ),
+    "compare": (
+        "Run methods on datasets and show mean ± std, differences, time and memory."
+    ),
+    "reproduce": (
+        "Make a table or figure of the paper: CSV, PNG, SVG and a Markdown page."
+    ),
+    "bench": (
+        "Measure speed and memory beside PyG's GCN and GAT and beside the n×n way."
+    ),
+    "tune": "Try configurations and keep the one with the best validation accuracy.",
+}
 
 
-@app.callback(invoke_without_command=True)
+def make_app(called: str | None = None) -> typer.Typer:
+    """The command line: one command in full, the others by name and first line."""
+    app = typer.Typer(
+        name="elugcn",
+        help="Classify the nodes of a graph from few labels, and see what labels do.",
+        add_completion=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+        pretty_exceptions_enable=False,
+    )
+    app.callback(invoke_without_command=True)(_root)
+    for name, line in COMMANDS.items():
+        if name == called:
+            app.command(name)(import_module(f"elugcn.cli.{name}").run)
+        else:
+            app.command(name, help=line)(lambda: None)
+    return app
+
+
 def _root(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version."),
 ) -> None:
     if version:
         typer.echo(f"elugcn {__version__}")
-    elif context.invoked_subcommand is None:
+        raise typer.Exit
+    if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
@@ -71,10 +84,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    # The options of `elugcn` itself have no values: the first word is the command.
+    called = next((word for word in given if not word.startswith("-")), None)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say_warning  # type: ignore[assignment]
-            code = app(arguments, standalone_mode=False, prog_name="elugcn")
+            code = make_app(called)(given, standalone_mode=False, prog_name="elugcn")
             sys.stdout.flush()
         # Typer makes this of a KeyboardInterrupt that a command lets through.
         if code == _INTERRUPTED:

@@ -19,8 +19,6 @@ from elugcn.evaluation.monitor import default_monitor
 from elugcn.evaluation.tables import FORMATS, terminal
 from elugcn.methods.registry import METHODS
 
-NAME = "compare"
-
 
 @grouped
 def run(

@@ -14,8 +14,6 @@ from elugcn.cli.common import console
 from elugcn.data.datasets import is_on_disk, list_datasets
 from elugcn.storage import json_safe
 
-NAME = "datasets"
-
 
 def run(
     data_dir: Annotated[

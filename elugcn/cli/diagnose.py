@@ -24,7 +24,6 @@ from elugcn.diagnosis import diagnose_fitted
 from elugcn.diagnosis.fitted import Reading
 from elugcn.suggest import suggest_labels
 
-NAME = "diagnose"
 _WIDE = 200
 _FIRST = 16  # room for the names on the left of a wide table
 _MOST_CLASSES = 12  # a wider table of classes against classes is no table to read

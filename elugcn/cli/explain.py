@@ -22,7 +22,6 @@ from elugcn.cli.options import FitOptions, GraphOptions, grouped
 from elugcn.diagnosis.fitted import Reading
 from elugcn.explain import SHOWN, check_node, explain
 
-NAME = "explain"
 _MEANING = {
     "elu": "ELU: labels and GCN agree",
     "nelu": "NELU: labels and GCN disagree",

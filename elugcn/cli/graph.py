@@ -20,8 +20,6 @@ from elugcn.errors import InputError
 from elugcn.export import SUFFIXES, check_suffix, write_graph
 from elugcn.methods.elu_config import ELUGCNConfig
 
-NAME = "graph"
-
 
 @grouped
 def run(

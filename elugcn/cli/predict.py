@@ -25,8 +25,6 @@ from elugcn.methods.base import Prediction
 from elugcn.runs import class_names, write_predictions
 from elugcn.storage import load_fitted
 
-NAME = "predict"
-
 
 @grouped
 def run(

@@ -15,11 +15,9 @@ from elugcn.cli.common import console, load_graph, print_json, settle
 from elugcn.cli.options import FitOptions, GraphOptions
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted
-from elugcn.report.page.html import NAME as FILE
 from elugcn.report.page.html import sections, write_page
+from elugcn.runs import REPORT
 from elugcn.storage import load_fitted
-
-NAME = "report"
 
 
 def run(
@@ -27,7 +25,7 @@ def run(
         Path, typer.Argument(metavar="RUN", help="A run directory of `elugcn train`.")
     ],
     out: Annotated[
-        Path | None, typer.Option(help=f"HTML file to write; else RUN/{FILE}.")
+        Path | None, typer.Option(help=f"HTML file to write; else RUN/{REPORT}.")
     ] = None,
     data_dir: Annotated[
         Path | None,
@@ -47,7 +45,7 @@ def run(
     """
     fitted = load_fitted(run_directory)
     notes = attach_graph(fitted, run_directory, data_dir)
-    target = out or run_directory / FILE
+    target = out or run_directory / REPORT
     content = write_page(run_directory, fitted, target, notes)
     size = target.stat().st_size
     summary = {

@@ -28,11 +28,7 @@ from elugcn.cli.options import FitOptions, GraphOptions, grouped
 from elugcn.errors import InputError
 from elugcn.methods.registry import METHODS, get_method
 from elugcn.report.page.baselines import baselines
-from elugcn.report.page.html import NAME as REPORT
-from elugcn.report.page.html import write_page
-from elugcn.runs import default_out, metrics_of, write_run
-
-NAME = "train"
+from elugcn.runs import REPORT, default_out, metrics_of, write_run
 
 
 @grouped
@@ -80,6 +76,9 @@ def run(
 
     def page(folder: Path) -> None:
         with _keeping_the_run():
+            # It draws with matplotlib: a wrong option need not wait for that.
+            from elugcn.report.page.html import write_page
+
             write_page(folder, fitted, folder / REPORT)
 
     graph_options = loaded.plain_options()

@@ -22,8 +22,6 @@ from elugcn.tuning.search import Search
 from elugcn.tuning.searchfile import read_search
 from elugcn.tuning.tune import tune
 
-NAME = "tune"
-
 
 @grouped
 def run(

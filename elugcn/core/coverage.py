@@ -16,7 +16,6 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from elugcn.core.sparse import CSR
@@ -104,6 +103,9 @@ def _narrow(x: CSR | Tensor) -> Tensor:
     width = min(WIDTH, n)
     if d <= width:
         return x.to_dense() if isinstance(x, CSR) else x.float()
+    # Takes a second, which only suggestions need.
+    from sklearn.utils.extmath import randomized_svd
+
     matrix = x.to_scipy() if isinstance(x, CSR) else x.numpy(force=True)
     u, s, _ = randomized_svd(matrix, width, n_iter=2, random_state=0)
     return torch.from_numpy(np.ascontiguousarray((u * s).astype(np.float32)))

@@ -9,8 +9,6 @@
 """
 
 import numpy as np
-from sklearn.datasets import load_digits as sklearn_digits
-from sklearn.neighbors import kneighbors_graph
 from torch_geometric.data import Data
 from torch_geometric.datasets import KarateClub
 
@@ -28,6 +26,10 @@ def load_digits(split: int) -> Data:
     Args:
         split: seed of the draw.
     """
+    # Takes a second, and no other dataset needs it.
+    from sklearn.datasets import load_digits as sklearn_digits
+    from sklearn.neighbors import kneighbors_graph
+
     bunch = sklearn_digits()
     x = np.ascontiguousarray(bunch.data / _PIXEL_MAX, dtype=np.float32)
     y = bunch.target.astype(np.int64)

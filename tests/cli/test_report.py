@@ -126,7 +126,7 @@ def test_a_page_that_fails_does_not_cost_the_run(
     def fail(*rest: object) -> None:
         raise ZeroDivisionError("in the page")
 
-    monkeypatch.setattr("elugcn.cli.train.write_page", fail)
+    monkeypatch.setattr("elugcn.report.page.html.write_page", fail)
     done = elugcn("train", *SBM, *QUICK, "--json", "--out", "run")
     assert done.json["n_nodes"] == 120
     assert "warning: the report is not complete (ZeroDivisionError: in the" in done.err

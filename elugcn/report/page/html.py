@@ -30,7 +30,6 @@ from elugcn.report.page.nodes import SPLITS, embedded
 from elugcn.report.page.verdict import percent, verdict
 from elugcn.report.style import COLOURS, GREY, colour_of
 
-NAME = "report.html"
 _SCRIPTS = ("page.js", "map.js", "table.js")
 _TITLES = {"gcn": "GCN", "mlp": "MLP", "lpa": "label propagation"}
 
