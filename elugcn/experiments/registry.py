@@ -15,6 +15,7 @@ ALL = "all"
 NAMES = (
     "table1",
     "social",
+    "draws",
     "runtime",
     "ablation",
     "utilization",

@@ -88,7 +88,11 @@ def say_notes(page: Page, comparison: Comparison) -> None:
 
 
 def draw_comparison(
-    comparison: Comparison, *, columns: int = 3, breaks: Sequence[int] = ()
+    comparison: Comparison,
+    *,
+    columns: int = 3,
+    breaks: Sequence[int] = (),
+    with_paper: bool = True,
 ) -> Figure:
     """Dots, one panel a dataset, with the paper's ELU-GCN as a line where it has one.
 
@@ -96,6 +100,7 @@ def draw_comparison(
         comparison: the cells.
         columns: panels side by side.
         breaks: rows before which a gap is left.
+        with_paper: whether the line is drawn.
     """
     names = {method: shown_name(method) for method in comparison.methods}
     panels = []
@@ -106,6 +111,6 @@ def draw_comparison(
             for cell in cells
             if cell.summary.mean is not None
         ]
-        theirs = published("elu-gcn", dataset)
+        theirs = published("elu-gcn", dataset) if with_paper else None
         panels.append(Panel(dataset, dots, theirs.mean if theirs else None))
     return draw_dots(panels, list(names.values()), columns=columns, breaks=breaks)

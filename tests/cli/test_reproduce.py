@@ -121,7 +121,7 @@ def test_all_goes_on_without_what_is_not_there(elugcn: Command, folder: Path) ->
     names = [e["experiment"] for e in done.json["experiments"]]
     # The social networks have the same methods and, on this graph, the same runs.
     assert names == ["table1", "social", "runtime", "fewlabels"]
-    assert len(done.json["skipped"]) == 7
+    assert len(done.json["skipped"]) == 8
     assert all(line.startswith("elugcn: skipped: ") for line in done.errors)
     overview = (folder / "results/quick/README.md").read_text()
     places = [overview.index(f"({name}.md)") for name in names]

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from elugcn.experiments import ablation, fewlabels, runtime, sensitivity, social, table1
+from elugcn.experiments import (
+    ablation,
+    draws,
+    fewlabels,
+    runtime,
+    sensitivity,
+    social,
+    table1,
+)
 from elugcn.experiments.base import Experiment, Finished, Planned, Scope
 from elugcn.experiments.output import Page
 from tests.experiments.conftest import finish
@@ -65,6 +73,24 @@ def test_ablation(scope: Scopes) -> None:
     # Differences are to the GCN in every group, whose row only the first shows.
     assert text.count("| gcn |") == 3
     assert text.count("Difference to gcn") == 3
+
+
+def test_draws_are_compared_with_grand(scope: Scopes) -> None:
+    asked = scope("cora", "citeseer", seeds=10)
+    runs = finish(draws.plan(asked), noise)
+    page = page_of(draws.EXPERIMENT, asked, runs)
+    for row in csv_of(page):
+        mine = [
+            100 * noise(r.planned)
+            for r in runs
+            if (r.planned.row, r.planned.job.dataset) == (row["method"], row["dataset"])
+        ]
+        assert float(row["mean"]) == pytest.approx(np.mean(mine), abs=1e-4)
+        # What is published is for other labels.
+        assert row["paper_mean"] == ""
+    text = page.markdown()
+    assert "Difference to grand" in text
+    assert "Difference to gcn" not in text
 
 
 def test_few_labels(scope: Scopes) -> None:

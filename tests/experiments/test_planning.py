@@ -7,7 +7,15 @@ import pytest
 from elugcn.config import make_config
 from elugcn.errors import InputError
 from elugcn.evaluation.jobs import make_jobs
-from elugcn.experiments import ablation, fewlabels, runtime, sensitivity, social, table1
+from elugcn.experiments import (
+    ablation,
+    draws,
+    fewlabels,
+    runtime,
+    sensitivity,
+    social,
+    table1,
+)
 from elugcn.experiments.base import QUICK_EPOCHS, Scope
 from elugcn.experiments.planning import capped, two_views
 from elugcn.experiments.registry import NAMES, get_experiment, get_experiments
@@ -168,6 +176,20 @@ def test_few_labels_leave_the_presets_aside(scope: Scopes) -> None:
     assert all(p.job.labels_per_class == int(p.group) for p in plan)
     bare = make_jobs(["gcn"], ["karate"], 1)[0].config
     assert plan[0].job.config == bare
+    assert len({p.job.split for p in plan}) == 10
+
+
+def test_draws_keep_the_tuned_values(scope: Scopes) -> None:
+    plan = draws.plan(scope("cora", "pubmed", seeds=10))
+    tuned = {
+        (job.method, job.dataset): job.config
+        for job in make_jobs(draws.METHODS, ["cora", "pubmed"], 1)
+    }
+    assert len(plan) == 10 * len(tuned)
+    for planned in plan:
+        job = planned.job
+        assert job.config == tuned[job.method, job.dataset]
+        assert job.labels_per_class == 20
     assert len({p.job.split for p in plan}) == 10
 
 
