@@ -21,7 +21,7 @@ from elugcn.methods.network_config import GCNConfig, RandomPropagationConfig
 from elugcn.nn.field import FEWER, HELD
 
 # Python, PyTorch and the package, loaded.
-_PROGRAM = 500 * 2.0**20
+_PROGRAM = 400 * 2.0**20
 # Arrays of n×h floats that a view holds at the worst moment of a step, with Â in every
 # layer and with a propagation of several orders in the first; arrays of n×c floats for
 # the output, and for the contrast of two views.
