@@ -31,10 +31,7 @@ CSV_COLUMNS = (
 _NAMES = {"bagcn": "BAGCN (reconstructed)", "cogsl": "CoGSL (sparse variant)"}
 _NOTHING = "–"
 _COST_CAPTION = "Mean seconds of a fit and peak memory."
-_CAPTION = (
-    "Test accuracy in percent, mean ± standard deviation over runs; "
-    "in parentheses the paper's."
-)
+_CAPTION = "Test accuracy in percent, mean ± standard deviation over runs"
 
 
 def shown_name(method: str) -> str:
@@ -86,7 +83,12 @@ def as_markdown(comparison: Comparison) -> str:
 
 def accuracy_block(comparison: Comparison) -> str:
     """The accuracies in Markdown, the paper's beside them."""
-    return f"{_CAPTION}\n\n{_markdown(comparison, _markdown_cell)}"
+    return f"{_caption(comparison)}\n\n{_markdown(comparison, _markdown_cell)}"
+
+
+def _caption(comparison: Comparison) -> str:
+    published = any(cell.paper is not None for cell in comparison.rows())
+    return f"{_CAPTION}; in parentheses the paper's." if published else f"{_CAPTION}."
 
 
 def further_blocks(comparison: Comparison) -> list[str]:
@@ -124,7 +126,7 @@ def as_terminal(comparison: Comparison) -> str:
 def terminal(comparison: Comparison) -> RenderableType:
     """The tables for people, to be printed on a Rich console."""
     parts: list[RenderableType] = [
-        Text(_CAPTION, style="dim"),
+        Text(_caption(comparison), style="dim"),
         _rich(comparison, _terminal_cell),
     ]
     if _has_differences(comparison):

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,6 +68,15 @@ def test_markdown(table: Comparison) -> None:
         "| gcn | 1.0 s, 300 MB | 0.5 s, 200 MB |\n\n"
         "- a\\_b: note\n"
     )
+
+
+def test_nothing_is_said_of_a_paper_that_has_no_number(table: Comparison) -> None:
+    cells = {key: replace(cell, paper=None) for key, cell in table.cells.items()}
+    text = render(replace(table, cells=cells), "markdown")
+    assert text.startswith(
+        "Test accuracy in percent, mean ± standard deviation over runs."
+    )
+    assert "the paper" not in text
 
 
 def test_latex(table: Comparison) -> None:
