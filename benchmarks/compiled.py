@@ -2,8 +2,8 @@
 
     python benchmarks/compiled.py > benchmarks/compiled.md
 
-The loss with its gradient is where most calls of a step on a small graph are: some
-sixty operations on n×c matrices. Eager and compiled calls alternate; medians of
+On a small graph the loss with its gradient is many small operations on n×c matrices,
+which a compiler could join. Eager and compiled calls alternate; medians of
 processor time. The time to compile is the clock's, with an empty cache.
 """
 

@@ -33,7 +33,7 @@ def loaded_by(code: str) -> tuple[str, set[str]]:
     ("code", "shown"),
     [
         ("import elugcn", ""),
-        ("from elugcn.cli import main; main(['--version'])", elugcn.__version__),
+        ("from elugcn.cli.app import _run; _run(['--version'])", elugcn.__version__),
         ("from elugcn.cli.app import _run; _run(['--help'])", "reproduce"),
         ("from elugcn.cli.app import _run; _run([])", "reproduce"),
         ("from elugcn.cli.app import _run; _run(['trian'])", ""),

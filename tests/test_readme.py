@@ -1,6 +1,7 @@
 """The numbers in the README are those of results/."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -94,3 +95,15 @@ def test_speed_is_the_range_over_datasets_and_the_largest_graph(
     assert "takes 0.10 to 0.20 of the time" in text
     assert "0.07 to 0.09 of its GAT's (2 datasets, one thread)" in text
     assert "1,000,000 nodes of degree 10 takes 240 seconds of one core" in text
+
+
+def test_differences_to_grand_are_those_of_the_page() -> None:
+    page = (ROOT / "results" / "draws.md").read_text(encoding="utf-8")
+    # The first row of ELU-GCN has accuracies, the second the differences.
+    _, row, *_ = [line for line in page.splitlines() if line.startswith("| elu-gcn")]
+    found = re.findall(r"([+-]\d+\.\d+) (\[[^]]*\])", row)
+    assert len(found) == 3
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for mean, interval in found:
+        for number in (mean.lstrip("+"), interval):
+            assert number.replace("-", "−") in readme
