@@ -9,7 +9,8 @@ quotient of sums of φ, so factors that all keys share, or that a query has alon
 cancel: the largest exponent is taken away before exp, and 1/√M is left out.
 
 Shapes: H heads of width h, n nodes, M features, S draws of noise. Queries, keys and
-values are H×n×h, features H×n×M.
+values are H×n×h, features H×n×M. Nothing is copied where the heads of a node lie beside
+each other in memory, as a linear map of width H·h leaves them.
 """
 
 from __future__ import annotations
@@ -53,19 +54,61 @@ def orthogonal_features(
 
 def query_features(x: Tensor, projection: Tensor, tau: float = 1.0) -> Tensor:
     """φ of queries, each up to a factor of its own: H×n×M, O(H·n·M·h)."""
-    exponent = _exponent(x, projection, tau)
-    return (exponent - exponent.detach().amax(dim=2, keepdim=True)).exp() + EPSILON
+    out: Tensor = _Features.apply(  # type: ignore[no-untyped-call]
+        x, projection, tau, False
+    )
+    return out
 
 
 def key_features(x: Tensor, projection: Tensor, tau: float = 1.0) -> Tensor:
     """φ of keys, up to a factor that all keys of a head share: H×n×M, O(H·n·M·h)."""
-    exponent = _exponent(x, projection, tau)
-    return (exponent - exponent.detach().amax(dim=(1, 2), keepdim=True)).exp() + EPSILON
+    out: Tensor = _Features.apply(  # type: ignore[no-untyped-call]
+        x, projection, tau, True
+    )
+    return out
+
+
+class _Features(torch.autograd.Function):
+    """x ↦ exp(w_mᵀ x' − ‖x'‖²/2 − the largest of them) + ε, in one array.
+
+    The largest is that of each row, or ``shared``, of each head.
+
+    Autograd would make six of its size and keep three of them.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, projection: Tensor, tau: float, shared: bool
+    ) -> Tensor:
+        heads, n, width = x.shape
+        ctx.scale = tau**-0.5 * width**-0.25
+        rows = _rows(x)
+        out: Tensor = rows @ (projection.T * ctx.scale)
+        size = torch.linalg.vector_norm(rows, dim=1, keepdim=True).square_()
+        out.sub_(size, alpha=ctx.scale**2 / 2)
+        out = out.view(n, heads, -1).transpose(0, 1)
+        largest = out.amax(dim=2, keepdim=True)
+        if shared:
+            largest = largest.amax(dim=1, keepdim=True)
+        out.sub_(largest).exp_().add_(EPSILON)
+        ctx.save_for_backward(x, projection, out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, projection, out = ctx.saved_tensors
+        heads, n, _ = x.shape
+        g = _rows((out - EPSILON).mul_(grad))
+        grad_x = g @ (projection * ctx.scale)
+        total = g.sum(dim=1, keepdim=True)
+        grad_x.addcmul_(_rows(x), total, value=-(ctx.scale**2))
+        return grad_x.view(n, heads, -1).transpose(0, 1), None, None, None
 
 
 def kernel_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Σ_v φ(q_u)ᵀφ(k_v) v_v / Σ_v φ(q_u)ᵀφ(k_v), H×n×h; O(H·n·M·h)."""
-    sums = key.mT @ _with_one(value)
+    sums = torch.cat([key.mT @ value, key.sum(dim=1).unsqueeze(2)], dim=2)
     return mix(query, sums.unsqueeze(1))
 
 
@@ -86,15 +129,16 @@ def noisy_attention(
     Cost:
         O(H·S·(n + J)·M·h) time, O(H·S·J·(M + h)) memory.
     """
+    # Heads of a node are rows below each other, so that one gather takes them all.
     heads = index.size(0)
-    n = key.size(1)
-    # Rows of all heads below each other, so that one gather takes them all.
-    first = torch.arange(heads, device=index.device)[:, None, None] * n
-    place = (index + first).view(-1)
-    shape = (*index.shape, -1)
-    k = key.reshape(heads * n, -1).index_select(0, place).view(shape)
-    v = _with_one(value).view(heads * n, -1).index_select(0, place).view(shape)
-    return mix(query, (k * weight[..., None]).mT @ v)
+    place = index * heads + torch.arange(heads, device=index.device)[:, None, None]
+    k, v = (
+        _rows(x).index_select(0, place.view(-1)).view(*index.shape, -1)
+        for x in (key, value)
+    )
+    k = k * weight[..., None]
+    sums = torch.cat([k.mT @ v, k.sum(dim=2).unsqueeze(3)], dim=3)
+    return mix(query, sums)
 
 
 def mix(query: Tensor, sums: Tensor) -> Tensor:
@@ -190,15 +234,9 @@ def link_log_likelihood(
     return (likelihood * weight).mean()
 
 
-def _exponent(x: Tensor, projection: Tensor, tau: float) -> Tensor:
-    scaled = x * (tau**-0.5 * x.size(2) ** -0.25)
-    exponent: Tensor = scaled @ projection.T
-    size: Tensor = scaled.square().sum(dim=2, keepdim=True)
-    return exponent - size / 2
-
-
-def _with_one(value: Tensor) -> Tensor:
-    return torch.cat([value, value.new_ones(*value.shape[:2], 1)], dim=2)
+def _rows(x: Tensor) -> Tensor:
+    """H×n×k as n·H×k, the heads of a node one below the other."""
+    return x.transpose(0, 1).reshape(-1, x.size(2))
 
 
 def _flat(sums: Tensor) -> Tensor:

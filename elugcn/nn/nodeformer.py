@@ -97,9 +97,11 @@ class NodeFormerLayer(nn.Module):
         Cost:
             O(n·H·S·M·h + nnz·h) time; S = 1 without noise.
         """
-        n = z.size(0)
-        split = self.qkv(z).view(n, 3, self.heads, -1).permute(1, 2, 0, 3)
-        q, k, value = split.contiguous()
+        # Three products, not parts of one: gradients need not be joined.
+        weights, biases = self.qkv.weight.chunk(3), self.qkv.bias.chunk(3)
+        parts = [F.linear(z, w, b) for w, b in zip(weights, biases, strict=True)]
+        split = z.size(0), self.heads, z.size(1)
+        q, k, value = (x.view(*split).transpose(0, 1) for x in parts)
         projection = self.projection
         if generator is not None:
             count, width = projection.shape
@@ -110,14 +112,15 @@ class NodeFormerLayer(nn.Module):
         if generator is None:
             seen = kernel_attention(asking, key, value)
         else:
+            n = z.size(0)
             drawn = gumbel_keys(self.heads, n, self.draws, self.tau, generator)
             index, noise = (t.to(z.device) for t in drawn)
             seen = noisy_attention(asking, key, value, index, noise)
         out: Tensor = self.out(seen.transpose(0, 1).flatten(1))
         for adj, strength in zip(graphs, self.bias.sigmoid(), strict=True):
             # Joined before it is spread: Â (V W) costs less than (Â V) W.
-            sources = (value * strength[:, None, None]).transpose(0, 1).flatten(1)
-            linked = adj @ F.linear(sources, self.out.weight)
+            weight = self.out.weight * strength.repeat_interleave(z.size(1))
+            linked = adj @ F.linear(parts[2], weight)
             out = out + (linked if nodes is None else linked.index_select(0, nodes))
         if likely is None:
             return out, z.new_zeros(())

@@ -1,6 +1,7 @@
 """Random features against exact softmax attention, sums against loops."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from elugcn.core import kernels
 from elugcn.core.kernels import (
+    EPSILON,
     gumbel_keys,
     kernel_attention,
     key_features,
@@ -93,6 +95,34 @@ def test_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = (drawn[..., :-1] / drawn[..., -1:]).mean(dim=2)
     torch.testing.assert_close(mix(query, sums), expected)
     assert torch.autograd.gradcheck(mix, (query, sums))
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("features", [query_features, key_features])
+def test_features_have_the_values_and_gradients_of_their_equation(
+    features: Callable[..., Tensor], beside: bool
+) -> None:
+    """Whether the heads of a node lie beside each other in memory or not."""
+    x, w = torch.randn(2, 7, 4).double(), torch.randn(5, 4).double()
+    if beside:
+        x = x.transpose(0, 1).contiguous().transpose(0, 1)
+    x, tau = x.requires_grad_(), 0.25
+    scaled = x / (tau**0.5 * 4**0.25)
+    exponent = (
+        torch.einsum("hnd,md->hnm", scaled, w) - scaled.pow(2).sum(-1)[..., None] / 2
+    )
+    over = (2,) if features is query_features else (1, 2)
+    shifted = exponent - exponent.detach().amax(dim=over, keepdim=True)
+    expected = shifted.exp() + EPSILON
+    out = features(x, w, tau)
+    torch.testing.assert_close(out, expected)
+    pull = torch.randn_like(expected)
+    for found, wanted in zip(
+        torch.autograd.grad(out, x, pull),
+        torch.autograd.grad(expected, x, pull),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, wanted)
 
 
 def test_noise_that_matters() -> None:
