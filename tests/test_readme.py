@@ -107,3 +107,60 @@ def test_differences_to_grand_are_those_of_the_page() -> None:
     for mean, interval in found:
         for number in (mean.lstrip("+"), interval):
             assert number.replace("-", "−") in readme
+
+
+def test_which_leads_over_the_gcn_are_clear() -> None:
+    """Those whose interval of the paired difference is above zero."""
+    clear, all_of_them = set(), set()
+    for name in ("table1.csv", "social.csv"):
+        page = (ROOT / "results" / name).with_suffix(".md").read_text(encoding="utf-8")
+        lines = page[page.index("Difference to gcn") :].splitlines()
+        head, row = (
+            next(line for line in lines if line.startswith(f"| {start} |"))
+            for start in ("method", "elu-gcn")
+        )
+        cells = zip(head.split("|")[2:], row.split("|")[2:], strict=True)
+        for dataset, cell in cells:
+            found = re.search(r"\[([+-]?\d+\.\d+),", cell)
+            if found:
+                all_of_them.add(dataset.strip())
+                if float(found[1]) > 0:
+                    clear.add(dataset.strip().capitalize())
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    said = re.search(r"clearly ahead on (\w+) of the (\w+) \(([^)]*)\)", text)
+    assert said
+    assert set(said[3].split(", ")) == clear
+    numbers = ("six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen")
+    assert numbers.index(said[1]) + 6 == len(clear)
+    assert numbers.index(said[2]) + 6 == len(all_of_them)
+
+
+@pytest.mark.parametrize("place", ["README.md", "docs/methods.md"])
+def test_how_much_longer_a_fit_takes_than_a_gcn(script: ModuleType, place: str) -> None:
+    seconds = {
+        (row["method"], row["dataset"]): float(row["seconds"])
+        for row in script.read(ROOT / "results", "runtime.csv")
+    }
+    times = [
+        value / seconds["gcn", dataset]
+        for (method, dataset), value in seconds.items()
+        if method == "elu-gcn"
+    ]
+    text = " ".join((ROOT / place).read_text(encoding="utf-8").split())
+    assert f"{min(times):.0f} to {max(times):.0f} times" in text
+
+
+def test_few_labels_beside_others_are_those_printed(script: ModuleType) -> None:
+    printed = (ROOT / "benchmarks" / "few_labels.md").read_text(encoding="utf-8")
+    (row,) = [line for line in printed.splitlines() if line.startswith("| cora")]
+    ours, gcn, spreading = re.findall(r"\d+\.\d(?= ±)", row)
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    spread = f"scikit-learn's LabelSpreading {spreading}"
+    assert f"it has {ours} there, the GCN {gcn} and {spread}" in text
+    three = {
+        row["method"]: float(row["mean"])
+        for row in script.read(ROOT / "results", "fewlabels.csv")
+        if (row["dataset"], row["labels_per_class"]) == ("cora", "3")
+    }
+    paper, plain = three["elu-gcn-paper"], three["gcn"]
+    assert f"three a class on Cora it has {paper:.1f}, the GCN {plain:.1f}" in text
