@@ -1,4 +1,8 @@
-"""Label propagation as a method: no parameters, no features."""
+"""Label propagation as a method: no parameters, no features.
+
+Zhu and Ghahramani, 2002, as the paper has it: Y ← α Â Y + (1 − α) Y with the training
+rows put back after every step (``elugcn.core.propagation``). O(steps·nnz(Â)·c).
+"""
 
 from __future__ import annotations
 
