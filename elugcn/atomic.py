@@ -51,11 +51,7 @@ def whole_path(target: Path) -> Iterator[Path]:
 
     What is there and is no file (a pipe, ``/dev/stdout``) is written to as it is.
     """
-    parent = target.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise InputError(f"--out {target}: {parent} is not a writable directory")
-    if target.is_dir():
-        raise InputError(f"--out {target}: is a directory; expected a file")
+    check_file(target)
     if target.exists() and not target.is_file():
         yield target
         return
@@ -66,6 +62,20 @@ def whole_path(target: Path) -> Iterator[Path]:
         os.replace(work, target)
     finally:
         work.unlink(missing_ok=True)
+
+
+def check_file(target: Path) -> None:
+    """Refuse a target that can't become a file, before any work is done."""
+    parent = target.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"--out {target}: {parent} is not a writable directory")
+    if target.is_dir():
+        raise InputError(f"--out {target}: is a directory; expected a file")
+
+
+def make_readable(path: Path) -> None:
+    """Give a file the usual rights, where a library writes private ones."""
+    path.chmod(0o666 & ~_umask())
 
 
 def check_writable(target: Path) -> None:

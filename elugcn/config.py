@@ -15,11 +15,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import yaml
 
 from elugcn.errors import InputError
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.registry import METHODS, get_method
+from elugcn.plain_yaml import line_of, parse_yaml, reason_of
 
 SCHEMA = 1
 SEARCH = "search"  # lies among the presets and is none: the spaces of `elugcn tune`
@@ -87,7 +89,7 @@ def preset_parts(
     if dataset == SEARCH or not path.is_file():
         return {}, {}
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = parse_yaml(path.read_text(encoding="utf-8"))
     except yaml.YAMLError:
         content = None
     if not isinstance(content, dict):
@@ -118,15 +120,17 @@ def read_yaml(file: str | Path) -> dict[str, Any]:
     """A configuration file: its keys are strings and its layout is a known one."""
     path = Path(file)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = parse_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"--config {path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"--config {path}: can't be read ({error})") from None
     except yaml.YAMLError as error:
-        place = getattr(error, "problem_mark", None)
-        line = f", line {place.line + 1}" if place else ""
-        raise InputError(f"--config {path}{line}: not valid YAML") from None
+        line = line_of(error)
+        place = path if line is None else f"{path}, line {line}"
+        raise InputError(
+            f"--config {place}: not valid YAML{reason_of(error)}"
+        ) from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -154,7 +158,7 @@ def parse_assignments(pairs: Sequence[str], option: str = "--set") -> dict[str, 
         if not equals or not key:
             raise InputError(f"{option} {pair}: expected key=value")
         try:
-            out[key.strip()] = yaml.safe_load(value)
+            out[key.strip()] = parse_yaml(value)
         except yaml.YAMLError:
             raise InputError(f"{option} {pair}: the value is not valid YAML") from None
     return out
@@ -184,7 +188,9 @@ def _unknown(key: str, known: Sequence[str], place: str) -> str:
 
 
 def _coerce(key: str, value: Any, annotation: str) -> Any:
-    """A value read from YAML as the type the dataclass declares."""
+    """A value read from YAML, or numpy's own, as the type the dataclass declares."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if annotation.startswith("tuple"):
         if not isinstance(value, list | tuple) or not all(
             isinstance(v, Mapping) for v in value

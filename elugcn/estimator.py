@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,8 @@ from elugcn.data.checks import check_data
 from elugcn.data.convert import to_data
 from elugcn.data.labels import check_labels, encode_labels
 from elugcn.errors import InputError
-from elugcn.fitting import MAX_SEED, Fitted, accuracy, fit_graph
+from elugcn.estimator_checks import check_parameters, preset_of, seed_of
+from elugcn.fitting import Fitted, accuracy, fit_graph
 from elugcn.storage import load_fitted, save_fitted
 from elugcn.training.progress import default_progress
 
@@ -145,7 +145,10 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             adjacency: scipy sparse, numpy, networkx, edge index, or None for a
                 k-nearest-neighbour graph of the features.
         """
-        seed = _seed(self.random_state)
+        seed = seed_of(self.random_state)
+        check_parameters(
+            self.n_neighbors, self.n_threads, self.validation_fraction, self.options
+        )
         data = self._as_data(X, y, adjacency)
         graph = check_data(
             data,
@@ -156,7 +159,7 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = {name: getattr(self, name) for name in self._METHOD_OPTIONS}
         options = {k: v for k, v in given.items() if v is not None}
         config = resolve_config(
-            "elu-gcn", self.preset, options=options | (self.options or {})
+            "elu-gcn", preset_of(self.preset), options=options | (self.options or {})
         )
         fitted = fit_graph(
             graph,
@@ -234,8 +237,11 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, directory: str | Path) -> None:
         """Write ``model.safetensors`` and ``model.json`` into a new directory."""
         check_is_fitted(self, "fitted_")
-        with whole_directory(Path(directory)) as folder:
-            save_fitted(self.fitted_, folder)
+        try:
+            with whole_directory(Path(directory)) as folder:
+                save_fitted(self.fitted_, folder)
+        except InputError as error:  # said for the command line
+            raise InputError(str(error).removeprefix("--out ")) from None
 
     @classmethod
     def load(cls, directory: str | Path) -> ELUGCNClassifier:
@@ -284,18 +290,6 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         saved = getattr(fitted.data, "saved_num_features", None)
         self.n_features_in_ = x.size(1) if x is not None else int(saved or 0)
         return self
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return int(np.random.default_rng().integers(MAX_SEED))
-    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
-    if not whole or not 0 <= random_state <= MAX_SEED:
-        raise InputError(
-            f"random_state must be None or a whole number from 0 to {MAX_SEED}; "
-            f"got {random_state!r}"
-        )
-    return int(random_state)
 
 
 def _share_right(predicted: Array, known: Array) -> float:

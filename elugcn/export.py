@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import scipy.sparse as sp
-from safetensors.torch import save_file
 
 from elugcn.atomic import whole_path
 from elugcn.core.operators import ELUGraph, ExplicitGraph, LowRankGraph
 from elugcn.errors import InputError
+from elugcn.storage import write_tensors
 
 SUFFIXES = (".safetensors", ".csv", ".parquet", ".npz")
 
@@ -32,8 +32,6 @@ def check_suffix(path: Path, mode: str) -> None:
             f"--out {path}: edges go to .csv, .parquet or .npz; .safetensors is for "
             f"the factors"
         )
-    if not path.parent.is_dir():
-        raise InputError(f"--out {path}: {path.parent} is not a directory")
 
 
 def write_graph(graph: ELUGraph, path: Path, ids: list[str] | None = None) -> int:
@@ -46,7 +44,7 @@ def write_graph(graph: ELUGraph, path: Path, ids: list[str] | None = None) -> in
     with whole_path(path) as work:
         if isinstance(graph, LowRankGraph):
             factors = {"left": graph.left, "right": graph.right}
-            save_file({k: v.cpu().contiguous() for k, v in factors.items()}, work)
+            write_tensors(factors, work)
             return graph.left.numel() + graph.right.numel()
         assert isinstance(graph, ExplicitGraph)
         csr = graph.csr

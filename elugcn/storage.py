@@ -15,10 +15,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn import __version__
+from elugcn.atomic import make_readable
 from elugcn.config import as_plain, make_config
 from elugcn.core.operators import ELUGraph, ExplicitGraph, LowRankGraph
 from elugcn.core.sparse import CSR
-from elugcn.core.utilization import LabelUtilization
+from elugcn.core.utilization import LabelUtilization, Utilization
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted
 from elugcn.methods.base import Prediction
@@ -45,8 +46,8 @@ def save_fitted(fitted: Fitted, directory: Path) -> None:
         "notes": list(fitted.notes),
         "classes": _plain_classes(fitted.classes),
         "name": getattr(fitted.data, "name", None),
-        "num_features": fitted.data.x.size(1),
-        "num_edges": fitted.data.edge_index.size(1),
+        "num_features": num_features(fitted.data),
+        "num_edges": num_edges(fitted.data),
         "directed": bool(getattr(fitted.data, "directed", False)),
         "class_names": getattr(fitted.data, "class_names", None),
         "node_ids": getattr(fitted.data, "node_ids", None),
@@ -68,10 +69,30 @@ def save_fitted(fitted: Fitted, directory: Path) -> None:
         tensors |= {f"utilization.{k}": getattr(u, k) for k in ("lpa", "gcn", "status")}
     if prediction.graph is not None:
         tensors |= _graph_tensors(prediction.graph)
-    # safetensors refuses tensors that share memory or are not contiguous.
-    save_file({k: _own(v) for k, v in tensors.items()}, directory / TENSORS)
+    write_tensors(tensors, directory / TENSORS)
     text = json.dumps(json_safe(facts), indent=1, allow_nan=False)
     (directory / FACTS).write_text(text + "\n", encoding="utf-8")
+
+
+def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write a ``.safetensors`` file that others may read."""
+    try:
+        # safetensors refuses tensors that share memory or are not contiguous.
+        save_file({k: _own(v) for k, v in tensors.items()}, path)
+    except SafetensorError as error:  # a full disk
+        raise InputError(f"{path.name}: can't be written ({error})") from None
+    make_readable(path)
+
+
+def num_features(data: Data) -> int:
+    """Columns of X, of which a loaded model has the number alone."""
+    return int(data.saved_num_features if data.x is None else data.x.size(1))
+
+
+def num_edges(data: Data) -> int:
+    """Stored edges, of which a loaded model has the number alone."""
+    edges = data.edge_index
+    return int(data.saved_num_edges if edges is None else edges.size(1))
 
 
 def load_fitted(directory: str | Path) -> Fitted:
@@ -79,12 +100,15 @@ def load_fitted(directory: str | Path) -> Fitted:
     folder = Path(directory)
     facts = _read_facts(folder)
     try:
+        # It says of a file that it may not read that there is none.
+        (folder / TENSORS).open("rb").close()
         # Copied: in the file they lie at any address, and products of tensors that are
         # not aligned are rounded in another way.
         tensors = {k: v.clone() for k, v in load_file(folder / TENSORS).items()}
     except (OSError, SafetensorError) as error:
         raise InputError(f"{folder / TENSORS}: can't be read ({error})") from None
     try:
+        _check_tensors(tensors, int(facts["num_features"]))
         fitted = _rebuild(facts, tensors)
         _check(fitted)
         return fitted
@@ -151,6 +175,16 @@ def _rebuild(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Fitted:
     )
 
 
+def _check_tensors(tensors: dict[str, Tensor], num_features: int) -> None:
+    """Refuse kinds of numbers that the package never writes."""
+    for name, tensor in tensors.items():
+        floats = tensor.is_floating_point()
+        _require(not floats or tensor.dtype == torch.float32, f"{name} is no float32")
+        if name.endswith((".scaler.mean", ".scaler.std")):
+            fits = tensor.shape == (num_features,)
+            _require(fits, f"{name} is not {num_features} long")
+
+
 def _check(fitted: Fitted) -> None:
     """Refuse tensors that do not belong together, before anything indexes with them."""
     data, prediction = fitted.data, fitted.prediction
@@ -163,11 +197,25 @@ def _check(fitted: Fitted) -> None:
             tensor.shape == (n,), f"{name} has not one entry for each of {n} nodes"
         )
     _require(prediction.logits.is_floating_point(), "logits are no floats")
+    _require(bool(prediction.logits.isfinite().all()), "logits are not finite")
     _require(
         all(data[name].dtype == torch.bool for name in _MASKS), "masks are no bools"
     )
     _require(data.y.dtype == torch.int64, "y is no int64")
-    _require(n > 0 and bool((data.y < c).all()), f"y is not below {c}")
+    _require(n > 0 and _within(data.y, -1, c), f"y is not from -1 to {c - 1}")
+    if prediction.utilization is not None:
+        u = prediction.utilization
+        # Nodes that no label reaches have no class of label propagation.
+        _require(_within(u.gcn, 0, c), f"utilization.gcn is not from 0 to {c - 1}")
+        _require(_within(u.lpa, -1, c), f"utilization.lpa is not from -1 to {c - 1}")
+        low, high = min(Utilization), max(Utilization)
+        _require(_within(u.status, low, high + 1), "utilization.status is no kind")
+    schema = data.get("table_schema", None)
+    _require(schema is None or isinstance(schema, dict), "table_schema is no mapping")
+    _require(
+        all(isinstance(record, dict) for record in prediction.history),
+        "history is no list of records",
+    )
     _require(fitted.classes.shape == (c,), f"there are not {c} classes")
     for name, size in (("class_names", c), ("node_ids", n)):
         values = data.get(name, None)
@@ -175,12 +223,21 @@ def _check(fitted: Fitted) -> None:
     graph = prediction.graph
     if isinstance(graph, LowRankGraph):
         _require(graph.left.shape == graph.right.shape, "graph factors differ in shape")
+        _require(graph.left.is_floating_point(), "graph factors are no floats")
+        _require(graph.right.is_floating_point(), "graph factors are no floats")
     if isinstance(graph, ExplicitGraph):
         crow, col = graph.csr.crow, graph.csr.col
         _require(int(crow[0]) == 0 and bool((crow.diff() >= 0).all()), "graph rows")
         _require(int(crow[-1]) == col.numel() == graph.csr.value.numel(), "graph size")
         _require(bool(((col >= 0) & (col < n)).all()), "graph columns")
     _require(graph is None or graph.shape == (n, n), f"graph is not {n}×{n}")
+
+
+def _within(values: Tensor, low: int, end: int) -> bool:
+    """Whether all are whole numbers from ``low`` to below ``end``."""
+    return not values.is_floating_point() and bool(
+        ((values >= low) & (values < end)).all()
+    )
 
 
 def _require(condition: bool, otherwise: str) -> None:

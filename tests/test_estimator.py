@@ -656,3 +656,47 @@ def test_progress_is_asked_for(data: Data, monkeypatch: pytest.MonkeyPatch) -> N
     for verbose in (False, True):
         quick(epochs=1, verbose=verbose).fit(data)
     assert asked == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"preset": "coraa"}, "preset: unknown dataset 'coraa'.*did you mean 'cora'"),
+        ({"n_threads": 0}, "n_threads must be a whole number from 1 on; got 0"),
+        ({"n_neighbors": 2.5}, "n_neighbors must be a whole number"),
+        ({"validation_fraction": "a"}, "validation_fraction must be a number"),
+        ({"options": [1]}, "options must map names to values"),
+    ],
+)
+def test_its_own_parameters(options: dict[str, Any], says: str, data: Data) -> None:
+    with pytest.raises(InputError, match=says):
+        quick(**options).fit(data)
+
+
+def test_numbers_of_numpy_are_numbers(data: Data) -> None:
+    given = quick(epochs=np.int64(3), lr=np.float32(0.5), self_loops=np.bool_(True))
+    same = quick(epochs=3, lr=0.5, self_loops=True)
+    assert np.array_equal(
+        given.fit(data).predict_proba(), same.fit(data).predict_proba()
+    )
+
+
+def test_a_loaded_model_can_be_saved(fitted: ELUGCNClassifier, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "a")
+    loaded = ELUGCNClassifier.load(tmp_path / "a")
+    loaded.save(tmp_path / "b")
+    again = ELUGCNClassifier.load(tmp_path / "b")
+    assert np.array_equal(again.predict_proba(), fitted.predict_proba())
+    with pytest.raises(InputError, match=r"^[^-].*exists and is not empty"):
+        loaded.save(tmp_path / "b")
+
+
+def test_a_list_of_rows_is_a_matrix(data: Data) -> None:
+    y = np.where(data.train_mask, data.y, -1)
+    rows, adjacency = data.x.tolist(), adjacency_of(data)
+    one = quick().fit(rows, y, adjacency=adjacency)
+    two = quick().fit(np.array(rows), y, adjacency=adjacency)
+    assert np.array_equal(one.predict_proba(), two.predict_proba())
+    rows[3] = rows[3][:-1]
+    with pytest.raises(InputError, match="X has rows of different lengths"):
+        quick().fit(rows, y, adjacency=adjacency)

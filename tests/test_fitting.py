@@ -70,7 +70,7 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_labels_of_other_nodes_are_never_seen(checked: Draw) -> None:
-    """The strongest form of 'no leak': test labels may be anything."""
+    """What is recorded besides the logits, too; tests/methods has every method."""
     graph = checked()
     spoilt = graph.data.clone()
     spoilt.y = torch.where(spoilt.test_mask, (spoilt.y + 1) % 3, spoilt.y)

@@ -1,10 +1,12 @@
 """Saved models: what the tensors must be for a file to be believed."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -113,6 +115,13 @@ def with_first(value: int) -> Callable[[Tensor], Tensor]:
         put("graph.crow", with_first(3)),
         put("graph.crow", lambda t: t[:-1]),
         put("graph.value", lambda t: t[:-1]),
+        put("logits", lambda t: t.double()),
+        put("logits", lambda t: t * math.nan),
+        put("y", lambda t: t - 10),
+        put("utilization.status", lambda t: t + 5),
+        put("utilization.gcn", lambda t: t - 50),
+        put("utilization.lpa", lambda t: t + 50),
+        put("predictor.model.weights.0", lambda t: t.double()),
     ],
 )
 def test_tensors_that_do_not_fit_are_refused(
@@ -145,3 +154,46 @@ def test_other_files_are_refused(
 def test_json_has_no_nan() -> None:
     value = {"a": float("nan"), 3: [float("inf"), 1.5, (2, torch.tensor([1.0]))]}
     assert json_safe(value) == {"a": None, "3": [None, 1.5, [2, [1.0]]]}
+
+
+def test_others_may_read_it(explicit: Fitted, tmp_path: Path) -> None:
+    save_fitted(explicit, tmp_path)
+    modes = {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert len(modes) == 1  # whatever the user's mask makes of it
+
+
+def test_what_was_loaded_can_be_saved(explicit: Fitted, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    save_fitted(explicit, tmp_path / "a")
+    save_fitted(load_fitted(tmp_path / "a"), tmp_path / "b")
+    for name in ("model.json", "model.safetensors"):
+        one, two = ((tmp_path / d / name).read_bytes() for d in "ab")
+        assert one == two
+
+
+def test_a_full_disk_is_an_input_error(
+    explicit: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise SafetensorError("File too large")
+
+    monkeypatch.setattr("elugcn.storage.save_file", full)
+    with pytest.raises(InputError, match=r"model.safetensors: can't be written"):
+        save_fitted(explicit, tmp_path)
+
+
+def test_scaling_without_its_numbers_is_refused(checked: Draw, tmp_path: Path) -> None:
+    save_fitted(fit(checked, "gcn", feature_norm="standard"), tmp_path)
+    path = tmp_path / "model.safetensors"
+    whole = load_file(path)
+    for spoil in (drop("predictor.scaler.mean"), put("predictor.scaler.std", half)):
+        tensors = dict(whole)
+        spoil(tensors)
+        save_file(tensors, path)
+        with pytest.raises(InputError, match="not a model this version can read"):
+            load_fitted(tmp_path)
+
+
+def half(tensor: Tensor) -> Tensor:
+    return tensor[: len(tensor) // 2].clone()

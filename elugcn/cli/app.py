@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
 import os
 import sys
@@ -18,6 +20,8 @@ from elugcn.errors import InputError, MissingExtraError
 # click), but its public BadParameter derives from it.
 UsageError: Any = typer.BadParameter.__mro__[1]
 _INTERRUPTED = 130
+# Where the fault is the disk's: full, too small a share of it, or not to be written to.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 # Each is a module beside this one with a `run`, whose first line of help this is. They
 # load PyTorch and more, which takes seconds: only the one that is called is imported.
@@ -107,6 +111,11 @@ def _run(arguments: list[str] | None) -> int:
         return _say_interrupted()
     except BrokenPipeError:
         return _reader_gone()
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _drop_output()
+        return _fail(f"{error.filename or 'the output'}: {error.strerror}")
     except SystemExit as done:
         # Typer and Rich turn a broken pipe into an exit of their own.
         if isinstance(done.__context__, BrokenPipeError):
@@ -121,9 +130,14 @@ def _say_interrupted() -> int:
 
 def _reader_gone() -> int:
     """The reader of our output went away (``| head``): there is nobody to tell."""
-    # Python would complain again when it flushes at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_output()
     return 0
+
+
+def _drop_output() -> None:
+    """Python would complain again when it flushes at exit."""
+    with contextlib.suppress(OSError, ValueError):  # none, or not a real one
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str) -> int:

@@ -19,13 +19,18 @@ from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.data.tables import load_tables
 from elugcn.errors import InputError
-from elugcn.fitting import Fitted, fit_graph
+from elugcn.fitting import MAX_SEED, Fitted, fit_graph
 from elugcn.methods.base import BaseConfig
 from elugcn.storage import json_safe
 from elugcn.training.progress import default_progress
 
 DEFAULT_DATASET = "digits"
 DEFAULT_METHOD = "elu-gcn"
+_OF_DATASETS = ("split", "labels_per_class", "data_option")
+_OF_TABLES = (
+    "id_column", "label_column", "split_column", "source_column", "target_column",
+    "weight_column", "val_fraction", "test_fraction",
+)  # fmt: skip
 # Where things are on this machine is no part of a run.
 _LOCAL = ("data_dir",)
 
@@ -68,20 +73,39 @@ def settle(graph: GraphOptions, fit: FitOptions, method: str | None = None) -> S
     if "options" not in said:
         said = {}
     named = (graph.dataset, graph.nodes, graph.edges)
-    if said.get("graph") and all(v is None for v in named):
+    if said and all(v is None for v in named):
+        asked = _graph_of(said, fit.config)
         known = {f.name for f in fields(GraphOptions)}
-        if not set(said["graph"]) <= known:
-            wrong = min(set(said["graph"]) - known)
+        if not set(asked) <= known:
+            wrong = min(set(asked) - known)
             raise InputError(f"--config {fit.config}: unknown key {wrong!r} in graph")
         # Where the files are is said by the command line alone.
         local = {name: getattr(graph, name) for name in _LOCAL}
         said_here = _plain(graph) | local
-        graph = GraphOptions(**(_typed(said["graph"], fit.config) | said_here))
+        graph = GraphOptions(**(_typed(asked, fit.config) | said_here))
     seed = said.get("seed", 0) if fit.seed is None else fit.seed
-    if not isinstance(seed, int):
-        raise InputError(f"--config {fit.config}: seed must be a whole number")
+    if type(seed) is not int or not 0 <= seed <= MAX_SEED:
+        raise InputError(
+            f"--config {fit.config}: seed must be a whole number from 0 to {MAX_SEED}; "
+            f"got {seed!r}"
+        )
     chosen = method or str(said.get("method", DEFAULT_METHOD))
     return Settings(graph, seed, chosen)
+
+
+def _graph_of(said: dict[str, Any], file: Path | None) -> dict[str, Any]:
+    """The graph of a run's file, whose head names its dataset and split, too."""
+    graph: dict[str, Any] = said["graph"]
+    if "nodes" in graph:
+        return graph  # the head has the name of the tables
+    head = {key: said[key] for key in ("dataset", "split") if said.get(key)}
+    for key, value in head.items():
+        if graph.get(key, value) != value:
+            raise InputError(
+                f"--config {file}: {key} is {value!r}, and {graph[key]!r} in graph: "
+                "change both"
+            )
+    return head | graph
 
 
 def _plain(options: GraphOptions) -> dict[str, Any]:
@@ -101,6 +125,8 @@ def _typed(values: dict[str, Any], file: Path | None) -> dict[str, Any]:
     for key, value in values.items():
         if not isinstance(value, kinds.get(key, str)):
             raise InputError(f"--config {file}: graph {key} can't be {value!r}")
+        if isinstance(value, list) and not all(isinstance(v, str) for v in value):
+            raise InputError(f"--config {file}: graph {key} can't be {value!r}")
     return {
         key: Path(value) if key in ("nodes", "edges") else value
         for key, value in values.items()
@@ -109,6 +135,7 @@ def _typed(values: dict[str, Any], file: Path | None) -> dict[str, Any]:
 
 def load_graph(options: GraphOptions, seed: int) -> LoadedGraph:
     """The dataset or the tables that the options name, checked."""
+    check_options(options)
     if options.nodes is None and options.edges is None:
         name = options.dataset or DEFAULT_DATASET
         info = dataset_info(name)
@@ -123,8 +150,26 @@ def load_graph(options: GraphOptions, seed: int) -> LoadedGraph:
         missing = "--nodes" if options.nodes is None else "--edges"
         raise InputError(f"own tables need --nodes and --edges; {missing} is missing")
     data = read_tables(options, seed)
-    graph = check_data(data, seed=seed)
+    graph = check_data(data, seed=seed, val_fraction=options.val_fraction)
     return LoadedGraph(options.nodes.stem, None, 0, graph, options)
+
+
+def check_options(options: GraphOptions) -> None:
+    """Refuse what would be ignored: options of tables without any, or of datasets."""
+    tables = options.nodes is not None or options.edges is not None
+    other = _OF_DATASETS if tables else _OF_TABLES
+    for field in fields(GraphOptions):
+        if field.name in other and getattr(options, field.name) != field.default:
+            name = f"--{field.name.replace('_', '-')}"
+            goes = "a --dataset" if tables else "--nodes and --edges"
+            raise InputError(f"{name} goes with {goes}")
+
+
+def refuse_input(out: Path, options: GraphOptions) -> None:
+    """Refuse to write over the tables that are read."""
+    for given in filter(None, (options.nodes, options.edges)):
+        if out.exists() and given.exists() and out.samefile(given):
+            raise InputError(f"--out {out}: that is the table to read")
 
 
 def read_dataset(name: str, options: GraphOptions) -> Data:

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from elugcn.atomic import check_file
 from elugcn.cli.common import (
     configure,
     console,
     fit_loaded,
     load_graph,
     print_json,
+    refuse_input,
     settle,
 )
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
@@ -40,7 +42,9 @@ def run(
             raise InputError(f"--topk and --graph-mode {fit.graph_mode} contradict")
         fit.graph_mode = "topk"
         fit.set_ = [*(fit.set_ or []), f"topk={topk}"]
+    check_file(out)
     settings = settle(graph, fit)
+    refuse_input(out, settings.graph)
     loaded = load_graph(settings.graph, settings.seed)
     config = configure(loaded.preset, "elu-graph", fit)
     assert isinstance(config, ELUGCNConfig)

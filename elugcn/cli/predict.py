@@ -9,13 +9,15 @@ from typing import Annotated
 
 import typer
 
-from elugcn.atomic import whole_file
+from elugcn.atomic import check_file, whole_file
 from elugcn.cli.common import (
+    check_options,
     console,
     percent,
     print_json,
     read_dataset,
     read_tables,
+    refuse_input,
 )
 from elugcn.cli.options import GraphOptions, grouped
 from elugcn.data.checks import check_data
@@ -46,6 +48,10 @@ def run(
     """
     if json_ and out is None:
         raise InputError("--json needs --out FILE for the predictions themselves")
+    check_options(graph)
+    if out is not None:
+        check_file(out)
+        refuse_input(out, graph)
     fitted = load_fitted(run_directory)
     elsewhere = graph.nodes is not None or graph.edges is not None or graph.dataset
     if elsewhere:
@@ -108,4 +114,9 @@ def apply_elsewhere(fitted: Fitted, options: GraphOptions) -> Fitted:
         checked.y = checked.y.new_full(checked.y.shape, -1)
     checked.class_names = names
     prediction = Prediction(logits=predictor.logits(checked).cpu())
+    if not bool(prediction.logits.isfinite().all()):
+        raise InputError(
+            "the predictions are not finite numbers: are this graph's features on the "
+            "scale of those trained on?"
+        )
     return dataclasses.replace(fitted, data=checked, prediction=prediction)

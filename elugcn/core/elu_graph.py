@@ -264,7 +264,10 @@ def check_options(
             f"got shape {tuple(labels.shape)}"
         )
     if not bool(torch.isfinite(h).all()):
-        raise InputError("H must be finite; it holds NaN or inf")
+        raise InputError(
+            "H must be finite; it holds NaN or inf (if it was trained here, training "
+            "diverged: try a smaller lr)"
+        )
     if int(labels.max()) >= h.size(1):
         raise InputError(
             f"labels must be below the {h.size(1)} columns of H; "

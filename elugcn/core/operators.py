@@ -205,7 +205,12 @@ class ExplicitGraph(ELUGraph):
 
 
 def _as_index(index: int | Tensor | list[int], n: int) -> Tensor:
-    chosen = torch.as_tensor(index, dtype=torch.long).reshape(-1)
+    chosen = torch.as_tensor(index).reshape(-1)
+    if chosen.dtype == torch.bool:
+        if chosen.numel() != n:
+            raise InputError(f"a mask must have {n} entries; got {chosen.numel()}")
+        chosen = chosen.nonzero()
+    chosen = chosen.long().reshape(-1)
     if chosen.numel() and (int(chosen.min()) < -n or int(chosen.max()) >= n):
         raise InputError(f"row index must be between 0 and {n - 1}; got {index}")
     return chosen

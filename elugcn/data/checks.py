@@ -92,6 +92,7 @@ def check_data(
         test_fraction=test_fraction,
         seed=seed,
         require_train=require_labels,
+        class_names=data.get("class_names", None),
     )
     notes += splits.notes
     alerts += splits.alerts

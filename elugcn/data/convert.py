@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.data.edges import clean_edges
-from elugcn.data.features import as_features, check_numeric
+from elugcn.data.features import as_features, check_numeric, from_rows
 from elugcn.data.graph import make_data
 from elugcn.data.labels import encode_labels
 from elugcn.errors import InputError, MissingExtraError
@@ -42,7 +42,7 @@ def to_data(
         A graph without masks; ``classes`` holds the labels in the user's dtype,
         ``notes`` what was changed.
     """
-    x = as_features(X, "X")
+    x = as_features(from_rows(X, "X") if isinstance(X, list | tuple) else X, "X")
     n = x.shape[0]
     if y is None:
         labels, classes = torch.full((n,), -1), np.empty(0, dtype=np.int64)

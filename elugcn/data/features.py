@@ -20,9 +20,12 @@ def as_features(x: Any, name: str) -> Tensor:
     """A finite float32 matrix: dense and contiguous, or sparse CSR.
 
     Args:
-        x: Torch tensor (dense or sparse), numpy array or scipy sparse matrix.
+        x: Torch tensor (dense or sparse), numpy array, scipy sparse matrix or a data
+            frame of numbers.
         name: What to call it in a message.
     """
+    if hasattr(x, "columns") and hasattr(x, "to_numpy"):
+        x = _from_frame(x, name)
     if isinstance(x, Tensor):
         x = x.detach().cpu()
         if x.dtype.is_complex or x.is_quantized:
@@ -61,6 +64,29 @@ def check_numeric(dtype: Any, name: str) -> None:
     """Refuse a numpy dtype that holds no real numbers."""
     if np.dtype(dtype).kind not in "fiub":
         raise InputError(f"{name} has dtype {dtype}: expected real numbers")
+
+
+def _from_frame(x: Any, name: str) -> NDArray[np.float32]:
+    """Columns of numbers and booleans; together they would be objects."""
+    for column in x.columns:
+        dtype = x[column].dtype
+        if getattr(dtype, "kind", "O") not in "fiub":
+            raise InputError(
+                f"{name}, column {column!r} has dtype {dtype}: expected real numbers"
+            )
+    try:
+        values: NDArray[np.float32] = x.to_numpy(dtype=np.float32)
+    except (TypeError, ValueError) as error:  # pandas.NA
+        raise InputError(f"{name} can't be read as numbers ({error})") from None
+    return values
+
+
+def from_rows(x: list[Any] | tuple[Any, ...], name: str) -> NDArray[Any]:
+    """A list of rows as a matrix."""
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise InputError(f"{name} has rows of different lengths") from None
 
 
 def _from_array(x: Any) -> Tensor:

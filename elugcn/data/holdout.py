@@ -1,6 +1,6 @@
 """Which labelled nodes train, validate and test: splits made and splits checked."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,6 +146,7 @@ def resolve_splits(
     test_fraction: float,
     seed: int,
     require_train: bool = True,
+    class_names: Sequence[str] | None = None,
 ) -> Splits:
     """Check the masks that are there and make the ones that are not.
 
@@ -156,6 +157,7 @@ def resolve_splits(
         test_fraction: Share for testing where there is no mask at all.
         seed: Seed of the split that is made.
         require_train: Whether a graph without training nodes is refused.
+        class_names: What messages call the classes; None: their numbers.
     """
     check_fractions(val_fraction, test_fraction)
     n, labelled, notes = len(y), y >= 0, []
@@ -202,7 +204,8 @@ def resolve_splits(
                     f"nodes were taken for it (stratified, seed {seed}), "
                     f"{int(train.sum()):,} are left to train"
                 )
-    return Splits(train, val, test, tuple(notes), _alerts(y, train, val, test))
+    alerts = _alerts(y, train, val, test, class_names)
+    return Splits(train, val, test, tuple(notes), alerts)
 
 
 def _refuse_overlap(masks: Mapping[str, Tensor]) -> None:
@@ -234,9 +237,17 @@ def _check_train(train: Tensor, labelled: Tensor) -> None:
         )
 
 
-def _alerts(y: Tensor, train: Tensor, val: Tensor, test: Tensor) -> tuple[str, ...]:
+def _alerts(
+    y: Tensor,
+    train: Tensor,
+    val: Tensor,
+    test: Tensor,
+    class_names: Sequence[str] | None,
+) -> tuple[str, ...]:
     alerts = []
     if unseen := sorted(set(y[val | test].tolist()) - set(y[train].tolist())):
+        if class_names is not None and unseen[-1] < len(class_names):
+            unseen = [class_names[number] for number in unseen]
         alerts.append(
             f"classes {', '.join(map(str, unseen))} occur in validation or test but "
             "have no training label: they can never be predicted"

@@ -13,8 +13,13 @@ HINT = (
 )
 
 
-def text_of(column: pa.ChunkedArray, name: str, file: TableFile) -> pa.Array:
-    """Ids or labels as trimmed strings, "" where there is none."""
+def text_of(
+    column: pa.ChunkedArray, name: str, file: TableFile, breaks: bool = False
+) -> pa.Array:
+    """Ids or labels as trimmed strings, "" where there is none.
+
+    Cells with line breaks are refused unless ``breaks``.
+    """
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
@@ -42,7 +47,20 @@ def text_of(column: pa.ChunkedArray, name: str, file: TableFile) -> pa.Array:
     strings = column.cast(pa.large_string()).combine_chunks()
     if isinstance(strings, pa.ChunkedArray):
         strings = pa.concat_arrays(strings.chunks)
-    return pc.utf8_trim_whitespace(strings.fill_null(""))
+    text = pc.utf8_trim_whitespace(strings.fill_null(""))
+    if not breaks:
+        refuse_breaks(text, name, file)
+    return text
+
+
+def refuse_breaks(text: pa.Array, name: str, file: TableFile) -> None:
+    """Refuse a line break in a cell: what a quote that is not closed leaves behind."""
+    row = pc.index(pc.match_substring_regex(text, r"[\r\n]"), True).as_py()
+    if row >= 0:
+        raise InputError(
+            f"{file.place(row)}, column {name!r}: a line break in the cell; is a quote "
+            "not closed?"
+        )
 
 
 def numbers_of(

@@ -15,6 +15,7 @@ from elugcn.data.table_columns import (
     looks_numeric,
     not_a_number,
     numbers_of,
+    refuse_breaks,
     text_of,
 )
 from elugcn.data.table_files import TableFile
@@ -45,7 +46,8 @@ def describe_columns(
             # Other types are refused, with the cell or the type, on encoding.
             columns.append({"name": name, "kind": "number"})
             continue
-        values = pc.unique(text_of(column, name, file)).to_pylist()
+        text = text_of(column, name, file, breaks=True)
+        values = pc.unique(text).to_pylist()
         values = sorted(value for value in values if value)
         if not values:
             raise InputError(f"{file.path}: column {name!r} is empty; leave it out")
@@ -60,6 +62,7 @@ def describe_columns(
                 f"{file.path}: column {name!r} is text ({len(values):,} different "
                 f"values in {rows:,} rows): {HINT}"
             )
+        refuse_breaks(text, name, file)
         columns.append({"name": name, "kind": "category", "categories": values})
     return columns
 

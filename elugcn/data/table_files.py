@@ -45,6 +45,7 @@ class TableFile:
         if not path.is_file():
             raise InputError(f"{option} file {path}: does not exist or is no file")
         try:
+            _refuse_utf16(path)
             if path.name.lower().endswith(".parquet"):
                 names = pa_parquet.ParquetFile(path).schema_arrow.names
             else:
@@ -128,6 +129,17 @@ def _records(path: Path) -> Iterable[tuple[int, list[str]]]:
             line = reader.line_num + 1
 
 
+def _first_wrong_line(path: Path) -> int:
+    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    with opener(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return number
+    return 1
+
+
 def _lines(path: Path, rows: Sequence[int]) -> list[int]:
     """Blank lines and line breaks in quotes make line and row drift apart."""
     wanted, found = set(rows), {}
@@ -139,8 +151,17 @@ def _lines(path: Path, rows: Sequence[int]) -> list[int]:
     return [found.get(row, row + 2) for row in rows]
 
 
+def _refuse_utf16(path: Path) -> None:
+    with path.open("rb") as file:
+        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+            raise InputError(f"{path}: is UTF-16; save it as CSV in UTF-8")
+
+
 def _unreadable(path: Path, error: Exception) -> InputError:
     reason = str(error).splitlines()[0]
+    if "UTF8" in reason:
+        line = _first_wrong_line(path)
+        return InputError(f"{path}, line {line}: is not UTF-8; save it as CSV in UTF-8")
     if "columns, got" in reason:
         expected = None
         for line, cells in _records(path):

@@ -22,6 +22,20 @@ SPLIT_VALUES = {
     "test": 2,
 }
 
+# Words that often stand for no class; only an empty cell and NaN do here.
+NO_CLASS = {
+    "na",
+    "n/a",
+    "#n/a",
+    "none",
+    "null",
+    "nil",
+    "?",
+    "-",
+    "unknown",
+    "unlabeled",
+}
+
 
 def node_ids(table: pa.Table, name: str, file: TableFile) -> pa.Array:
     """The ids as strings, each there and there once."""
@@ -44,8 +58,8 @@ def node_ids(table: pa.Table, name: str, file: TableFile) -> pa.Array:
 
 def node_labels(
     table: pa.Table, name: str | None, file: TableFile, known: list[str] | None
-) -> tuple[Tensor, list[str]]:
-    """Class numbers, -1 where unknown, and the class names.
+) -> tuple[Tensor, list[str], list[str]]:
+    """Class numbers, -1 where unknown, the class names, and notes.
 
     Args:
         table: The node table.
@@ -54,7 +68,7 @@ def node_labels(
         known: Class names a schema prescribes, or None.
     """
     if name is None:
-        return torch.full((table.num_rows,), -1), known or []
+        return torch.full((table.num_rows,), -1), known or [], []
     text = text_of(table.column(name), name, file)
     found = [v for v in pc.unique(text).to_pylist() if v and v.lower() != "nan"]
     plain = {value: value for value in found}
@@ -68,6 +82,9 @@ def node_labels(
         if any("." in value for value in found):
             # pandas writes integers with gaps as 1.0: the same class as 1.
             plain = {value: str(int(float(value))) for value in found}
+        found, plain, notes = _without_minus_one(found, plain, known, text, name)
+    else:
+        notes = _doubtful(found, text, name)
     if known is None and not found:
         raise InputError(f"{file.path}: column {name!r} holds no label at all")
     if known is None:
@@ -78,19 +95,57 @@ def node_labels(
                 f"{file.path}: column {name!r} has {len(classes):,} different labels "
                 f"on {rows:,} nodes: expected classes (label_column)"
             )
+        if len(classes) == 1:
+            raise InputError(
+                f"{file.path}: column {name!r} has only one class, {classes[0]!r}: "
+                "expected at least two"
+            )
     else:
-        classes = known
-        for value in found:
-            if plain[value] not in known:
-                raise InputError(
-                    f"{file.place(pc.index(text, value).as_py())}, column {name!r}: "
-                    f"label {value!r} is not one of the schema: {', '.join(known)}"
-                )
+        # A graph to predict on needs no labels: others than the model's don't count.
+        classes, notes = known, []
+        if strange := [value for value in found if plain[value] not in known]:
+            some = ", ".join(map(repr, strange[:5])) + ", ..." * (len(strange) > 5)
+            notes.append(
+                f"{file.path.name}: labels that the model does not know count as "
+                f"unlabelled: {some}"
+            )
+        found = [value for value in found if plain[value] in known]
     number = {value: i for i, value in enumerate(classes)}
     codes = pc.index_in(text, value_set=pa.array(found, pa.large_string()))
     # The last entry, reached by -1, is for nodes without a label.
     lookup = np.array([*(number[plain[v]] for v in found), -1], dtype=np.int64)
-    return torch.from_numpy(lookup[codes.fill_null(-1).to_numpy()]), classes
+    y = torch.from_numpy(lookup[codes.fill_null(-1).to_numpy()])
+    return y, classes, notes
+
+
+def _without_minus_one(
+    found: list[str],
+    plain: dict[str, str],
+    known: list[str] | None,
+    text: pa.Array,
+    name: str,
+) -> tuple[list[str], dict[str, str], list[str]]:
+    """Labels that are numbers from 0 on: -1 beside them is how many say unlabelled."""
+    minus = {value for value in found if float(value) == -1}
+    others = [value for value in found if value not in minus]
+    means_none = minus and others and all(float(value) >= 0 for value in others)
+    if not means_none or (known is not None and "-1" in known):
+        return found, plain, []
+    count = sum(int(pc.sum(pc.equal(text, value)).as_py()) for value in minus)
+    note = f"column {name!r}: -1 means unlabelled ({count:,} nodes)"
+    return others, {value: plain[value] for value in others}, [note]
+
+
+def _doubtful(found: list[str], text: pa.Array, name: str) -> list[str]:
+    """A note on words that are classes here and may be meant to be none."""
+    notes = []
+    for value in (v for v in found if v.lower() in NO_CLASS):
+        count = int(pc.sum(pc.equal(text, value)).as_py())
+        notes.append(
+            f"column {name!r}: {value!r} is taken for a class ({count:,} nodes); leave "
+            "cells empty where the class is unknown"
+        )
+    return notes
 
 
 def _sorted_classes(names: set[str]) -> list[str]:
@@ -144,6 +199,10 @@ def node_masks(
         raise InputError(
             f"{file.place(int(unlabelled[0]))}, column {name!r}: a training node "
             f"without a label ({len(unlabelled):,} in all)"
+        )
+    if training and not bool((part == 0).any()):
+        raise InputError(
+            f"{file.path}: column {name!r} names no training node (expected train)"
         )
     notes = []
     if training and (lost := int(((part > 0) & ~labelled).sum())):

@@ -40,9 +40,9 @@ def load_tables(
 
     Args:
         nodes: CSV, TSV (either also .gz) or Parquet file with one row per node:
-            id, label (empty: unknown), perhaps split, and feature columns.
-            Numbers and booleans are used as they are, strings with few values
-            become one column per value.
+            id, label (unknown where empty, or -1 beside numbers), perhaps split, and
+            feature columns. Numbers and booleans are used as they are (models scale
+            them), strings with few values become one column per value.
         edges: The same kinds of file with one row per edge.
         id_column: Column of node ids, compared as strings; None: "id", or the
             schema's.
@@ -99,11 +99,14 @@ def load_tables(
 
     ids = node_ids(table, id_column, node_file)
     known = None if schema is None else list(schema["class_names"])
-    y, class_names = node_labels(table, label, node_file, known)
+    y, class_names, doubts = node_labels(table, label, node_file, known)
     masks, notes = node_masks(
         table, split, node_file, y, val_fraction, test_fraction, seed, schema is None
     )
+    notes = doubts + notes
     alerts: list[str] = []
+    if schema is not None:  # notes are for training; here they have to be said
+        alerts, notes = doubts, notes[len(doubts) :]
     if node_file.unnamed:
         notes.append(
             f"{node_file.path.name}: columns without a name were left out (an index "
@@ -112,7 +115,8 @@ def load_tables(
     if features == "columns":
         if schema is None:
             columns = describe_columns(table, wanted, node_file)
-        matrix, names, alerts = encode_columns(table, columns, node_file)
+        matrix, names, odd = encode_columns(table, columns, node_file)
+        alerts += odd
     edge_columns = find_edge_columns(
         edge_file, source_column, target_column, weight_column, ids
     )

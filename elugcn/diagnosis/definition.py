@@ -62,4 +62,6 @@ def _one_per_node(name: str, prediction: Any, n: int) -> Tensor:
         raise InputError(
             f"{name} must have one row per node ({n}); got {tuple(values.shape)}"
         )
+    if values.is_floating_point() and not bool(values.isfinite().all()):
+        raise InputError(f"{name} must be finite; it holds NaN or inf")
     return values

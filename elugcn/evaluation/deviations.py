@@ -10,7 +10,7 @@ from elugcn.evaluation.cells import Cell, Comparison
 FAR = 2.0
 UNKNOWN = "it is not known why"
 _DIRECTED = (
-    "links have a direction, which every method may use here, features are raw and Â "
+    "links have a direction, which most methods may use here, features are raw and Â "
     "has no self-loops; the paper says nothing of these"
 )
 _BACKBONE = (

@@ -23,8 +23,9 @@ is of the hidden layer alone, and that is not the same thing on Pubmed.
 
 The defaults are the paper's for Cora. It used K = 2, S = 2, T = 0.3, λ = 0.7 for
 Citeseer, and K = 5, T = 0.2, a learning rate of 0.2 and batch norm for Pubmed, both
-with different dropout of inputs (``input_dropout``) and hidden units. An
-epoch costs O(S·nnz(X)·h + S·K·E·h).
+with different dropout of inputs (``input_dropout``) and hidden units. Validation
+accuracy selects the epoch, among fewer than the authors' code allows. An epoch costs
+O(S·nnz(X)·h + S·K·E·h).
 """
 
 from __future__ import annotations

@@ -21,8 +21,11 @@ makes the second term a constant without a gradient; the last term is a mean ove
 where the code has a sum (0.01 there is 27 here, for Cora's 2708 nodes), so that its
 weight means the same on every graph; evaluation draws nothing; layers have biases.
 Scores look at features and hidden units, not at the edges' own weights. Weights of the
-terms are smaller by default (0.1, 0.01 and 27 in the code): once the second term can
-shut gates, these shut too many.
+terms are smaller by default (0.1, 0.01 and 27 in the code). Without noise a gate with
+α below log(−γ/ζ) is shut for good, which at high temperatures, early in training, it is
+not with noise: evaluation can see far fewer edges than training. Other defaults differ,
+too (in the code lr 0.001, 256 hidden units, no dropout, 1000 epochs), and dropout is
+drawn anew for every pass, so that the last term sees it.
 
 The singular values come from power iteration (``elugcn.core.singular``). An epoch
 costs O(nnz(X)·h + draws·E·h) time and O(draws·(E + n·h)) memory.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 from elugcn.errors import InputError
@@ -94,5 +95,9 @@ def get_method(name: str) -> Method[Any]:
     if name == GRAPH_ONLY.name:
         return GRAPH_ONLY
     if name not in METHODS:
-        raise InputError(f"unknown method {name!r}; there are {', '.join(METHODS)}")
+        close = difflib.get_close_matches(name, METHODS, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise InputError(
+            f"unknown method {name!r}; there are {', '.join(METHODS)}{hint}"
+        )
     return METHODS[name]

@@ -3,7 +3,8 @@
 In an epoch the features of all nodes would have to be propagated for the term in which
 draws agree, before the MLP drops and normalises them: O(K·nnz(Â)·d). Here that term is
 the mean over nodes drawn afresh in every epoch, and a row of Π drop(X) is a bag of the
-k rows of X that weigh most in it:
+k rows of X that weigh most in it (which leaves out a part of its weight, while
+validation has all of it; scaling the bags up was tried and does not help):
 
     x̄_i = Σ_{j ∈ top k} π_ij m_j x_j / (1 − δ),     m_j = 0 with probability δ
     L = (1/S) Σ_s CE(z⁽ˢ⁾, Y) + λ_cons · consistency on the sample

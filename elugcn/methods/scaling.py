@@ -64,7 +64,10 @@ class FeatureScaler:
         cls, tensors: dict[str, Tensor], facts: dict[str, Any]
     ) -> FeatureScaler:
         """The inverse of ``state``."""
-        return cls(facts["kind"], tensors.get("scaler.mean"), tensors.get("scaler.std"))
+        mean, std = tensors.get("scaler.mean"), tensors.get("scaler.std")
+        if (facts["kind"] == "standard") != (mean is not None and std is not None):
+            raise ValueError("the scaling of the features is not whole")
+        return cls(facts["kind"], mean, std)
 
 
 def _values(x: Tensor) -> Tensor:

@@ -73,7 +73,9 @@ class View:
         return Propagation(self.both, weight, self_loops)
 
 
-_KEPT: WeakKeyDictionary[CSR, dict[tuple[float, int], tuple[View, View]]] = (
+# Of Â its layout alone: as part of a value it would keep its own key alive.
+Layout = tuple[Edges, Tensor, Tensor]
+_KEPT: WeakKeyDictionary[CSR, dict[tuple[float, int], tuple[Layout, View]]] = (
     WeakKeyDictionary()
 )
 
@@ -85,8 +87,11 @@ def given_views(adj: CSR, restart: float, k: int) -> tuple[View, View]:
         spread = topk_pagerank(adj, restart, k)
         index = torch.stack([spread.col.long(), spread.row])
         far = normalized_adjacency(index, adj.shape[0], spread.value, self_loops=False)
-        kept[restart, k] = View.of(adj), View.of(far.to(adj.col.device))
-    return kept[restart, k]
+        near = View.of(adj)
+        layout = near.both, near.here, near.there
+        kept[restart, k] = layout, View.of(far.to(adj.col.device))
+    layout, second = kept[restart, k]
+    return View(adj, *layout), second
 
 
 class Fused:

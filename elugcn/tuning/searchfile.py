@@ -20,6 +20,7 @@ from elugcn.config import SCHEMA, SEARCH, as_plain, make_config, preset, preset_
 from elugcn.data.datasets import dataset_info, list_datasets
 from elugcn.errors import InputError
 from elugcn.methods.registry import METHODS
+from elugcn.plain_yaml import line_of, parse_yaml, reason_of
 from elugcn.tuning import alike
 from elugcn.tuning.space import Space, make_space
 
@@ -162,15 +163,15 @@ def read_search(path: Path | None = None) -> SearchFile:
 def _content(path: Path | None) -> Any:
     place = path or resources.files("elugcn") / "configs" / f"{SEARCH}.yaml"
     try:
-        return yaml.safe_load(place.read_text(encoding="utf-8"))
+        return parse_yaml(place.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError("no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"can't be read ({error})") from None
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" (line {mark.line + 1})" if mark else ""
-        raise InputError(f"not valid YAML{line}") from None
+        line = line_of(error)
+        where = "" if line is None else f" (line {line})"
+        raise InputError(f"not valid YAML{where}{reason_of(error)}") from None
 
 
 def _parse(name: str, content: Any) -> SearchFile:

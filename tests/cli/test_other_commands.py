@@ -115,7 +115,7 @@ def test_a_mode_given_with_set_decides_too(
         (["--out", "g.txt"], "g.txt: expected one of .safetensors"),
         (["--out", "g.csv"], "ask for edges with --topk 20"),
         (["--out", "g.safetensors", "--topk", "3"], "edges go to .csv"),
-        (["--out", "no/g.safetensors"], "no is not a directory"),
+        (["--out", "no/g.safetensors"], "no is not a writable directory"),
         (["--out", "g.csv", "--topk", "0"], "--topk.*greater than or equal to 1"),
         (["--out", "g.npz", "--topk", "3", "--graph-mode", "paper"], "contradict"),
         (["--out", "g.npz", "--graph-mode", "dense"], "graph.mode must be one of"),

@@ -167,8 +167,6 @@ def test_refusals(
     refused("predict", trained, "--out", "nodes.csv/p.csv", says="writable directory")
     refused("predict", trained, "--out", "run", says="is a directory")
     refused("predict", says="Missing argument.*RUN")
-    tables.rows[1][tables.column("label")] = "a new class"
-    refused("predict", trained, *tables.write(), says="a new class.*not one of")
 
 
 def test_runs_without_weights_or_tables(refused: Command, elugcn: Command) -> None:
@@ -192,3 +190,41 @@ def test_a_model_that_was_tampered_with_is_refused(
     tensors = trained / "model.safetensors"
     tensors.write_bytes(tensors.read_bytes()[:-50])
     refused("predict", trained, says="model.safetensors: can't be read")
+
+
+def test_a_table_is_not_written_over(
+    elugcn: Command, trained: Path, tables: Tables
+) -> None:
+    options = tables.write()
+    before = tables.nodes.read_bytes()
+    done = elugcn("predict", trained, *options, "--out", tables.nodes)
+    assert done.code == 2
+    assert "that is the table to read" in done.err
+    assert tables.nodes.read_bytes() == before
+
+
+def test_options_of_tables_need_tables(elugcn: Command, trained: Path) -> None:
+    done = elugcn("predict", trained, "--label-column", "x", "--out", "p.csv")
+    assert done.code == 2
+    assert "--label-column goes with --nodes and --edges" in done.err
+
+
+def test_features_of_another_scale(
+    elugcn: Command, trained: Path, tables: Tables
+) -> None:
+    for row in tables.rows:
+        row[tables.column("size")] = "3e38"
+    done = elugcn("predict", trained, *tables.write(), "--out", "p.csv")
+    assert (done.code, Path("p.csv").exists()) == (2, False)
+    assert "not finite numbers" in done.err
+
+
+def test_labels_that_the_model_does_not_know(
+    elugcn: Command, trained: Path, tables: Tables
+) -> None:
+    for row in tables.rows[::2]:
+        row[tables.column("label")] = "new"
+    done = elugcn("predict", trained, *tables.write(), "--json", "--out", "p.csv")
+    assert done.code == 0
+    assert "does not know count as unlabelled: 'new'" in done.err
+    assert done.json["accuracy"] > 0.5  # of the others

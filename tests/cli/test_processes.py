@@ -132,6 +132,17 @@ def test_a_reader_that_goes_away(folder: Path) -> None:
     assert (folder / "run/model.json").is_file()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk(folder: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [PROGRAM, "datasets", "--json"],
+            cwd=folder, env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "elugcn: error: the output: No space left on device\n"
+
+
 def test_predictions_into_a_closed_pipe(folder: Path, process: Command) -> None:
     """More output than a pipe holds, nobody reading: no traceback, no failure."""
     arguments = ["--dataset", "sbm", "--data-option", "n=9000", "--method", "lpa"]

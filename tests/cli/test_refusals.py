@@ -8,9 +8,10 @@ import psutil
 import pytest
 
 from elugcn.data.registry import dataset_info
-from tests.cli.conftest import LABELS, Command, Tables
+from tests.cli.conftest import Command, Tables
 
 Spoil = Callable[[Tables], None]
+TABLES = ("--nodes", "nodes.csv", "--edges", "nodes-edges.csv")
 
 
 def cell(row: int, column: str, value: str) -> Spoil:
@@ -81,11 +82,14 @@ def features_gone(tables: Tables) -> None:
         (weights("inf"), r"nodes-edges\.csv.*line 6.*weight"),
         (weights("-1"), r"nodes-edges\.csv.*line 6.*weight.*-1"),
         (labels(lambda i: ""), r"'label' holds no label at all"),
-        (labels(lambda i: LABELS[0]), r"only one class"),
+        (labels(lambda i: "red"), r"nodes\.csv.*'label' has only one class, 'red'"),
         (labels(lambda i: str(i / 8)), r"'label'.*decimal"),
-        (splits(lambda i: "test" if i % 2 else ""), r"names no training node"),
+        (splits(lambda i: "test" if i % 2 else ""), r"'split' names no training node"),
         (splits(lambda i: "train" if i < 2 else ""), r"line 2.*training node without"),
         (splits(lambda i: "trian"), r"line 2.*'trian' is no split"),
+        (cell(5, "label", "a\nb"), r"line 7, column 'label': a line break.*a quote"),
+        (cell(5, "id", "a\nb"), r"line 7, column 'id': a line break"),
+        (cell(5, "colour", "a\nb"), r"line 7, column 'colour': a line break"),
         (features_gone, r'no feature column.*features="identity"'),
     ],
 )  # fmt: skip
@@ -118,6 +122,16 @@ def test_labels_on_test_nodes_only(tables: Tables, refused: Command) -> None:
         (["--set", "epoch=1"], "unknown option 'epoch'.*did you mean 'epochs'"),
         (["--set", "epochs"], "--set epochs: expected key=value"),
         (["--set", "epochs=[1"], "--set .*not valid YAML"),
+        (["--set", "eta=2001-99-99"], "--set .*not valid YAML"),
+        (["--set", "eta=!!int foo"], "--set .*not valid YAML"),
+        (["--set", "eta=" + 2000 * "["], "--set .*not valid YAML"),
+        (["--label-column", "x"], "--label-column goes with --nodes and --edges"),
+        (["--val-fraction", "0.5"], "--val-fraction goes with --nodes and --edges"),
+        ([*TABLES, "--split", "3"], "--split goes with a --dataset"),
+        ([*TABLES, "--labels-per-class", "1"], "--labels-per-class goes with a --data"),
+        ([*TABLES, "--data-option", "n=5"], "--data-option goes with a --dataset"),
+        (["--method", "gcn", "--set", "lr=1e30"], "gcn: training diverged.*smaller lr"),
+        (["--set", "lr=1e30"], "diverged: try a smaller lr"),
         (["--set", "epochs=many"], "epochs must be a whole number; got 'many'"),
         (["--set", "epochs=0"], "epochs must be at least 1"),
         (["--set", "lr=fast"], "lr must be a number; got 'fast'"),
@@ -178,6 +192,18 @@ def test_an_unknown_command(refused: Command) -> None:
         ("options: 3", "options must hold"),
         ("options: {}\nsede: 1", "unknown option 'sede' in"),
         ("options: {}\nseed: many", "seed must be a whole number"),
+        ("options: {}\nseed: -5", "seed must be a whole number from 0 to .*got -5"),
+        ("options: {}\nseed: 99999999999999999999", "seed must be a whole number"),
+        ("lr: 0.1\nlr: 0.2", "c.yaml, line 2: not valid YAML .key 'lr' is there twice"),
+        ("lr: 2001-99-99", "c.yaml: not valid YAML"),
+        (
+            "options: {}\ngraph: {dataset: sbm, data_option: [1]}",
+            "data_option can't be",
+        ),
+        (
+            "options: {}\ndataset: karate\ngraph: {dataset: digits}",
+            "dataset is 'karate', and 'digits' in graph: change both",
+        ),
         ("options: {}\nmethod: magic", "unknown method 'magic'"),
         ("options: {}\ngraph: {datasett: x}", "unknown key 'datasett' in graph"),
         ("options: {}\ngraph: {dataset: 3}", "graph dataset can't be 3"),
@@ -256,3 +282,27 @@ def test_memory_that_is_not_there(
     refused("train", *sbm, "run", says="graph mode 'paper' would need about .* GB")
     refused("graph", *sbm, "g.npz", says="graph mode 'paper' would need about .* GB")
     assert trained == []
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_other_encodings(encoding: str, tables: Tables, refused: Command) -> None:
+    cell(9, "label", "Künstler")(tables)
+    options = tables.write()
+    text = tables.nodes.read_text(encoding="utf-8")
+    tables.nodes.write_bytes(text.encode(encoding))
+    says = {"latin-1": r"nodes\.csv, line 11: is not UTF-8", "utf-16": "is UTF-16"}
+    refused("train", *options, "--out", "run", says=says[encoding])
+
+
+def test_a_table_is_not_written_over(tables: Tables, refused: Command) -> None:
+    options = tables.write()
+    before = tables.edges.read_bytes()
+    asked = ["--topk", "3", "--out", str(tables.edges)]
+    refused("graph", *options, *asked, says="that is the table to read")
+    assert tables.edges.read_bytes() == before
+
+
+def test_where_a_graph_goes_is_checked_first(folder: Path, refused: Command) -> None:
+    (folder / "g.safetensors").mkdir()
+    says = "is a directory; expected a file"
+    refused("graph", "--dataset", "no such", "--out", "g.safetensors", says=says)

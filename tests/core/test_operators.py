@@ -89,6 +89,14 @@ class DenseTwin:
         assert rows.shape == (len(wanted), N)
         torch.testing.assert_close(rows, self.twin()[wanted])
 
+    def test_rows_of_a_mask(self) -> None:
+        graph = self.graph()
+        mask = torch.zeros(graph.shape[0], dtype=torch.bool)
+        mask[[1, 3]] = True
+        assert torch.equal(graph.rows(mask), graph.rows([1, 3]))
+        with pytest.raises(InputError, match="a mask must have"):
+            graph.rows(mask[:-1])
+
     @pytest.mark.parametrize("index", [N, -N - 1, [0, N], torch.tensor([99])])
     def test_rows_out_of_range(self, index: int | list[int] | Tensor) -> None:
         with pytest.raises(

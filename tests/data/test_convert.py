@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from elugcn.data.checks import check_data
 from elugcn.data.convert import to_data
 from elugcn.data.edges import clean_edges
+from elugcn.data.features import as_features
 from elugcn.errors import InputError, MissingExtraError
 
 X = np.arange(8.0).reshape(4, 2)
@@ -218,3 +219,29 @@ def test_networkx_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(MissingExtraError, match=r"elugcn\[networkx\]"):
         to_data(X, adjacency=path())
+
+
+class Frame:
+    """As much of a data frame as is looked at."""
+
+    def __init__(self, columns: dict[str, np.ndarray[Any, Any]]) -> None:
+        self.data = columns
+        self.columns = list(columns)
+
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
+        return self.data[name]
+
+    def to_numpy(self, dtype: Any) -> np.ndarray[Any, Any]:
+        return np.stack(list(self.data.values()), axis=1).astype(dtype)
+
+
+def test_columns_of_a_frame_may_differ_in_kind() -> None:
+    columns = {"a": np.array([True, False]), "b": np.array([0.5, 2.0])}
+    x = as_features(Frame(columns), "X")
+    assert x.tolist() == [[1.0, 0.5], [0.0, 2.0]]
+    columns["c"] = np.array(["x", "y"], dtype=object)
+    with pytest.raises(InputError, match="X, column 'c' has dtype object"):
+        as_features(Frame(columns), "X")
+    columns["c"] = np.array(["x", "y"])
+    with pytest.raises(InputError, match="X, column 'c'"):
+        as_features(Frame(columns), "X")

@@ -1,6 +1,8 @@
 """CoGSL: views, fusion, information, and whose weights a turn changes."""
 
+import gc
 import math
+import weakref
 from typing import Any
 
 import pytest
@@ -90,6 +92,16 @@ def test_the_second_view_is_pagerank() -> None:
     into, out_of = (cut.sum(dim=i).clamp(min=1e-12).rsqrt() for i in (1, 0))
     expected = into[:, None] * cut * out_of[None, :]
     torch.testing.assert_close(few.to_dense(), expected.float())
+
+
+def test_views_are_kept_no_longer_than_their_graph() -> None:
+    adj = normalized_adjacency(torch.tensor([[0, 1, 2], [1, 2, 0]]), 4)
+    first, second = given_views(adj, 0.3, 2)
+    assert first.given is adj
+    gone = weakref.ref(adj)
+    del adj, first, second
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.parametrize("mirrored", [True, False])

@@ -8,10 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from sklearn.metrics import roc_auc_score
+from torch import Tensor
 
 from elugcn.config import resolve_config
 from elugcn.core.refine import undirected
-from elugcn.core.sparse import normalized_adjacency
+from elugcn.core.sparse import CSR, normalized_adjacency
 from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
@@ -140,6 +141,31 @@ def test_pretraining_ranks_neighbours_above_others() -> None:
 
     for after, before in zip(ranked(40), ranked(0), strict=True):
         assert after > before + 0.02
+
+
+def test_encoders_do_not_see_the_edges_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without, forward = HeldOut.without, GCN.forward
+    made: list[tuple[int, CSR]] = []
+    seen: list[CSR] = []
+
+    def watched(held: HeldOut, entries: Tensor) -> CSR:
+        made.append((entries.numel(), without(held, entries)))
+        return made[-1][1]
+
+    def encode(model: GCN, x: Tensor, adj: CSR, *rest: Any) -> list[Tensor]:
+        seen.append(adj)
+        return forward(model, x, adj, *rest)
+
+    monkeypatch.setattr(HeldOut, "without", watched)
+    monkeypatch.setattr(GCN, "forward", encode)
+    data = draw().data
+    graph = undirected(normalized_adjacency(data.edge_index, 150))
+    pretrain((data.x, data.x), (16, 16), graph, how(steps=2), SILENT)
+    assert len(seen) == 8  # two steps, two views, queries and keys
+    for adj in seen:
+        assert [count for count, graph in made if graph is adj] == [16]
 
 
 def test_a_graph_without_edges_can_be_encoded() -> None:
