@@ -13,7 +13,8 @@ from elugcn.data.graph import make_data
 from elugcn.data.table_edges import find_edge_columns, read_edges
 from elugcn.data.table_features import describe_columns, encode_columns
 from elugcn.data.table_files import TableFile
-from elugcn.data.table_nodes import node_ids, node_labels, node_masks
+from elugcn.data.table_labels import node_labels
+from elugcn.data.table_nodes import node_ids, node_masks
 from elugcn.errors import InputError
 
 SCHEMA_VERSION = 1
@@ -103,10 +104,8 @@ def load_tables(
     masks, notes = node_masks(
         table, split, node_file, y, val_fraction, test_fraction, seed, schema is None
     )
-    notes = doubts + notes
-    alerts: list[str] = []
-    if schema is not None:  # notes are for training; here they have to be said
-        alerts, notes = doubts, notes[len(doubts) :]
+    # Nobody reads the notes of a graph to predict on: there, doubts are said aloud.
+    notes, alerts = (doubts + notes, []) if schema is None else (notes, doubts)
     if node_file.unnamed:
         notes.append(
             f"{node_file.path.name}: columns without a name were left out (an index "
