@@ -159,7 +159,9 @@ def check_options(options: GraphOptions) -> None:
     tables = options.nodes is not None or options.edges is not None
     other = _OF_DATASETS if tables else _OF_TABLES
     for field in fields(GraphOptions):
-        if field.name in other and getattr(options, field.name) != field.default:
+        value = getattr(options, field.name)
+        first = field.name == "split" and value == 0  # which tables have, too
+        if field.name in other and value != field.default and not first:
             name = f"--{field.name.replace('_', '-')}"
             goes = "a --dataset" if tables else "--nodes and --edges"
             raise InputError(f"{name} goes with {goes}")

@@ -382,3 +382,19 @@ def test_data_dir_counts_beside_a_config(folder: Path) -> None:
     assert settings.graph == GraphOptions(
         dataset="cora", split=2, data_dir=folder / "here"
     )
+
+
+def test_tables_have_one_split_the_first(elugcn: Command, tables: Tables) -> None:
+    asked = ["train", *tables.write(), "--set", "epochs=2", "--split", "0", "--json"]
+    assert elugcn(*asked, "--dry-run").code == 0
+
+
+def test_no_validation_nodes_if_none_are_wanted(
+    elugcn: Command, tables: Tables, folder: Path
+) -> None:
+    asked = ["--val-fraction", "0", "--set", "epochs=2", "--method", "gcn"]
+    done = elugcn("train", *tables.write(), *asked, "--json", "--out", "run")
+    assert done.code == 0
+    assert done.json["val_accuracy"] is None
+    splits = {row["split"] for row in rows_of(folder / "run/predictions.csv")}
+    assert splits == {"train", "test", ""}
