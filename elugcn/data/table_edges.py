@@ -52,6 +52,7 @@ def find_edge_columns(
         raise InputError(
             f"{file.path}: columns {', '.join(file.names)}: expected one for the "
             "source and one for the target of each edge (source_column, target_column)"
+            + file.separator_hint
         )
     source = source or free.pop(0)
     target = target or free.pop(0)

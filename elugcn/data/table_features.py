@@ -1,5 +1,6 @@
 """Feature columns of a table: how each is encoded, and the matrix they make."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from elugcn.data.table_columns import (
 from elugcn.data.table_files import TableFile
 from elugcn.errors import InputError
 
+# With a decimal comma, or a sign of percent or money.
+_ALMOST = re.compile(r"[+-]?[$€£]?\s*\d+([.,]\d+)*\s*[%$€£]?")
 # A column of strings with more values than this is text, not a category.
 MOST_CATEGORIES = 100
 # From this many rows on, a column that is nearly unique per row is text too.
@@ -65,6 +68,19 @@ def describe_columns(
         refuse_breaks(text, name, file)
         columns.append({"name": name, "kind": "category", "categories": values})
     return columns
+
+
+def number_notes(columns: Sequence[dict[str, Any]]) -> list[str]:
+    """A note on categories that are almost numbers: 1,5 or 20 %."""
+    return [
+        f"column {column['name']!r} is taken for a category; if its values "
+        f"({column['categories'][0]!r}, ...) are numbers, write them with a point and "
+        "without a sign"
+        for column in columns
+        if column["kind"] == "category"
+        and all(_ALMOST.fullmatch(value) for value in column["categories"])
+        and not all(map(looks_numeric, column["categories"]))
+    ]
 
 
 def encode_columns(

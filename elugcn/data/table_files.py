@@ -73,11 +73,18 @@ class TableFile:
         shown = ", ".join(map(repr, self.names[:10])) + (
             ", ..." if len(self.names) > 10 else ""
         )
-        one = len(self.names) == 1 and any(mark in self.names[0] for mark in ";\t|")
         raise InputError(
             f"{self.path}: no column {name!r} ({option}); the file has: {shown}"
-            + (" (is it separated by commas?)" if one else "")
+            + self.separator_hint
         )
+
+    @property
+    def separator_hint(self) -> str:
+        """What to say of a file with one column whose name looks like several."""
+        if len(self.names) != 1 or not any(mark in self.names[0] for mark in ",;\t|"):
+            return ""
+        tabs = _dialect(self.path).delimiter == "\t"
+        return f" (is it separated by {'tabs' if tabs else 'commas'}?)"
 
     def find(self, name: str | None, option: str, usual: Sequence[str]) -> str | None:
         """The column the user named, else one with a usual name, else None."""

@@ -11,7 +11,11 @@ from torch_geometric.data import Data
 from elugcn.data.features import check_kind, made_features
 from elugcn.data.graph import make_data
 from elugcn.data.table_edges import find_edge_columns, read_edges
-from elugcn.data.table_features import describe_columns, encode_columns
+from elugcn.data.table_features import (
+    describe_columns,
+    encode_columns,
+    number_notes,
+)
 from elugcn.data.table_files import TableFile
 from elugcn.data.table_labels import node_labels
 from elugcn.data.table_nodes import node_ids, node_masks
@@ -114,6 +118,7 @@ def load_tables(
     if features == "columns":
         if schema is None:
             columns = describe_columns(table, wanted, node_file)
+            notes += number_notes(columns)
         matrix, names, odd = encode_columns(table, columns, node_file)
         alerts += odd
     edge_columns = find_edge_columns(

@@ -506,3 +506,25 @@ def test_words_for_no_class_are_pointed_out(load: Callable[..., Data]) -> None:
     data = load(rows, "source,target\na,b\n", val_fraction=0.0, test_fraction=0.0)
     assert data.class_names == ["NA", "x", "y"]
     assert any("'NA' is taken for a class (2 nodes)" in note for note in data.notes)
+
+
+def test_other_separators_are_suspected(tmp_path: Path) -> None:
+    semicolons, commas = tmp_path / "edges.csv", tmp_path / "nodes.tsv"
+    good = tmp_path / "nodes.csv"
+    good.write_text(NODES)
+    semicolons.write_text(EDGES.replace(",", ";"))
+    commas.write_text(NODES)
+    with pytest.raises(InputError, match=r"edges\.csv.*is it separated by commas\?"):
+        load_tables(good, semicolons)
+    with pytest.raises(InputError, match=r"nodes\.tsv.*is it separated by tabs\?"):
+        load_tables(commas, semicolons)
+
+
+@pytest.mark.parametrize("values", [("1,5", "-2,25"), ("10%", "20 %"), ("€3", "4€")])
+def test_almost_numbers_are_pointed_out(
+    values: tuple[str, str], load: Callable[..., Data]
+) -> None:
+    rows = [f'{i},{"xy"[i % 2]},"{values[i // 2]}",{"pq"[i % 2]}' for i in range(4)]
+    data = load("id,label,f,g\n" + "\n".join(rows), "source,target\n0,1\n")
+    (note,) = [note for note in data.notes if "taken for a category" in note]
+    assert note.startswith("column 'f'")
