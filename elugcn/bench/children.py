@@ -17,10 +17,11 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import psutil
@@ -85,15 +86,17 @@ def in_child(prepare: Prepare, *args: Any, limit_mb: float | None = None) -> Mea
         context.set_forkserver_preload(_PRELOAD)
     receiving, sending = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(sending, prepare, args), daemon=True)
-    child.start()
-    sending.close()
     try:
+        with _interrupted_later():
+            child.start()
+        sending.close()
         answer = _answer(receiving, child.pid, limit_mb)
         if answer is None:
             child.join(10)
     finally:
-        child.kill()
-        child.join()
+        if child.pid is not None:
+            child.kill()
+            child.join()
         receiving.close()
     if answer is None:
         raise ChildFailedError(_why(child.exitcode))
@@ -102,6 +105,22 @@ def in_child(prepare: Prepare, *args: Any, limit_mb: float | None = None) -> Mea
     if "error" in answer:
         raise ChildFailedError(answer["error"])
     return Measured(**answer)
+
+
+@contextlib.contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Ctrl-C waits for the end of the block: a child half started is nobody's."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(signal.SIGINT, lambda *given: came.append(given))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came and callable(before):
+        before(*came[0])
 
 
 def _answer(

@@ -124,6 +124,34 @@ def test_a_child_that_holds_too_much_is_ended() -> None:
     assert psutil.Process().children() == []
 
 
+def test_a_child_that_is_just_starting_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C while it starts: it is known by then, and does not go on alone."""
+    kind: Any = type(multiprocessing.get_context(children.START_METHOD).Process())
+    start, started = kind.start, []
+
+    def interrupted(process: Any) -> None:
+        start(process)
+        started.append(process)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)  # here it would be raised
+        started.append("whole")
+
+    monkeypatch.setattr(kind, "start", interrupted)
+    # A suite that runs in the background of a shell has the signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            in_child(prepare_threads)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    child, word = started
+    assert word == "whole"
+    assert child.exitcode is not None
+
+
 def test_measured_here() -> None:
     answer = measured(prepare_memory, 1, 40)
     assert answer["result"]["pid"] == os.getpid()
