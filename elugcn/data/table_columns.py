@@ -1,5 +1,7 @@
 """Columns of a table as strings or as finite numbers; a wrong cell is named."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +20,7 @@ def text_of(
 ) -> pa.Array:
     """Ids or labels as trimmed strings, "" where there is none.
 
-    Cells with line breaks are refused unless ``breaks``.
+    Cells that swallowed a part of the next line are refused unless ``breaks``.
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -54,12 +56,15 @@ def text_of(
 
 
 def refuse_breaks(text: pa.Array, name: str, file: TableFile) -> None:
-    """Refuse a line break in a cell: what a quote that is not closed leaves behind."""
-    row = pc.index(pc.match_substring_regex(text, r"[\r\n]"), True).as_py()
+    """Refuse a cell that holds part of the next line: a quote was not closed."""
+    if file.delimiter is None:
+        return
+    swallowed = rf"[\r\n][^\r\n]*{re.escape(file.delimiter)}"
+    row = pc.index(pc.match_substring_regex(text, swallowed), True).as_py()
     if row >= 0:
         raise InputError(
-            f"{file.place(row)}, column {name!r}: a line break in the cell; is a quote "
-            "not closed?"
+            f"{file.place(row)}, column {name!r}: the cell goes on over the end of the "
+            "line; is a quote not closed?"
         )
 
 

@@ -79,12 +79,19 @@ class TableFile:
         )
 
     @property
+    def delimiter(self) -> str | None:
+        """What stands between cells; None in Parquet."""
+        if self.path.name.lower().endswith(".parquet"):
+            return None
+        return str(_dialect(self.path).delimiter)
+
+    @property
     def separator_hint(self) -> str:
         """What to say of a file with one column whose name looks like several."""
         if len(self.names) != 1 or not any(mark in self.names[0] for mark in ",;\t|"):
             return ""
-        tabs = _dialect(self.path).delimiter == "\t"
-        return f" (is it separated by {'tabs' if tabs else 'commas'}?)"
+        between = "tabs" if self.delimiter == "\t" else "commas"
+        return f" (is it separated by {between}?)"
 
     def find(self, name: str | None, option: str, usual: Sequence[str]) -> str | None:
         """The column the user named, else one with a usual name, else None."""
