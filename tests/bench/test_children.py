@@ -118,10 +118,10 @@ def test_what_goes_wrong_comes_back() -> None:
 
 def test_a_child_that_holds_too_much_is_ended() -> None:
     here = psutil.Process().memory_info().rss / MB
-    limit = here + 300
+    limit, before = here + 300, psutil.Process().children()
     with pytest.raises(ChildFailedError, match=f"more than {limit:,.0f} MB"):
         in_child(prepare_growth, limit_mb=limit)
-    assert psutil.Process().children() == []
+    assert set(psutil.Process().children()) <= set(before)
 
 
 def test_a_child_that_is_just_starting_is_ended(
