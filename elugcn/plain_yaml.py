@@ -11,13 +11,13 @@ class _Loader(yaml.SafeLoader):
     """Plain values; a key that is there twice is a mistake, not an order."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
         seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    problem = f"key {key.value!r} is there twice"
-                    raise yaml.MarkedYAMLError(None, None, problem, key.start_mark)
-                seen.add(key.value)
+        for key in (key for key, _ in pairs if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f"key {key.value!r} is there twice"
+                raise yaml.MarkedYAMLError(None, None, problem, key.start_mark)
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -25,12 +25,15 @@ def parse_yaml(text: str) -> Any:
     """The content of a YAML text.
 
     Raises:
-        yaml.YAMLError: Whatever is wrong, a date that is none or brackets without end
-            among it, for which PyYAML has errors of other kinds.
+        yaml.YAMLError: Whatever is wrong.
     """
     try:
-        return yaml.load(text, Loader=_Loader)
-    except (ValueError, OverflowError, RecursionError) as error:
+        return yaml.load(text, Loader=_Loader)  # a SafeLoader: it makes no objects
+    except yaml.YAMLError:
+        raise
+    # A date that is none, a tag that does not fit, brackets without end: PyYAML's
+    # constructors fail on them in as many ways.
+    except Exception as error:
         raise yaml.YAMLError(str(error)) from None
 
 
