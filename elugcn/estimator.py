@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.atomic import whole_directory
@@ -22,7 +21,7 @@ from elugcn.data.labels import check_labels, encode_labels
 from elugcn.errors import InputError
 from elugcn.estimator_checks import check_parameters, preset_of, seed_of
 from elugcn.fitting import Fitted, accuracy, fit_graph
-from elugcn.storage import load_fitted, save_fitted
+from elugcn.storage import load_fitted, num_features, save_fitted
 from elugcn.training.progress import default_progress
 
 Array = np.ndarray[Any, Any]
@@ -286,9 +285,7 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = prediction.history
         self.n_iter_ = prediction.epochs
         self.notes_ = fitted.notes
-        x: Tensor | None = fitted.data.x
-        saved = getattr(fitted.data, "saved_num_features", None)
-        self.n_features_in_ = x.size(1) if x is not None else int(saved or 0)
+        self.n_features_in_ = num_features(fitted.data)
         return self
 
 

@@ -19,7 +19,6 @@ from elugcn.methods.registry import get_method
 from elugcn.training.progress import SILENT, Progress
 from elugcn.training.threads import choose_threads, threads
 
-DIVERGED = "{method}: training diverged, its output is not finite; try a smaller lr"
 MAX_SEED = 2**32 - 1  # what numpy's and torch's generators both take
 
 
@@ -77,7 +76,9 @@ def fit_graph(
     with threads(count), torch.random.fork_rng(devices=_rng_devices(place)):
         prediction = get_method(method).fit(problem, config, run)
     if not bool(prediction.logits.isfinite().all()):
-        raise InputError(DIVERGED.format(method=method))
+        raise InputError(
+            f"{method}: training diverged, its output is not finite; try a smaller lr"
+        )
     prediction.seconds["total"] = time.perf_counter() - start
     prediction.logits = prediction.logits.cpu()
     return Fitted(
