@@ -53,6 +53,7 @@ class GSRConfig(NetworkConfig):
     pretrain_steps: int = 300
     pretrain_batch: int = 512
     pretrain_lr: float = 1e-3
+    momentum: float = 0.999  # of the slow copy: fewer steps want a smaller one
     negatives: int = 1024
     structure_dim: int = 64
     window: int = 10
@@ -66,6 +67,7 @@ class GSRConfig(NetworkConfig):
         check_least(self, 0, "pretrain_steps", "add")
         if self.input_dropout is not None:
             check_probability(self, "input_dropout")
+        check_probability(self, "momentum")
         if not self.pretrain_lr > 0:
             raise InputError(f"pretrain_lr must be positive; got {self.pretrain_lr}")
         for name in ("intra", "feature_weight", "remove"):
@@ -92,6 +94,7 @@ def pretrained(
         intra=config.intra,
         lr=config.pretrain_lr,
         weight_decay=5e-4,
+        momentum=config.momentum,
     )
     xs = (problem.x, walks)
     channels = (problem.in_channels, config.structure_dim)

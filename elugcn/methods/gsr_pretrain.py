@@ -25,7 +25,6 @@ from elugcn.training.progress import Progress
 
 # The publication's numbers that nobody has to choose.
 TAU = 0.07
-MOMENTUM = 0.999
 DECODER = 48
 LAST_LR = 1e-4
 
@@ -41,6 +40,7 @@ class Pretraining:
     intra: float
     lr: float
     weight_decay: float
+    momentum: float
 
 
 class HeldOut:
@@ -129,7 +129,7 @@ def contrast(query: Tensor, key: Tensor, others: Tensor, same: Tensor) -> Tensor
 
 
 @torch.no_grad()
-def follow(copy: nn.Module, model: nn.Module, momentum: float = MOMENTUM) -> None:
+def follow(copy: nn.Module, model: nn.Module, momentum: float) -> None:
     """Move the copy: θ' ← m θ' + (1 − m) θ."""
     for slow, fast in zip(copy.parameters(), model.parameters(), strict=True):
         slow.lerp_(fast, 1.0 - momentum)
@@ -169,7 +169,7 @@ def pretrain(
             loss = _batch_loss(views, slow, xs, held, config)
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-            follow(slow, views.encoders)
+            follow(slow, views.encoders, config.momentum)
             advance({"loss": float(loss.detach())})
     return views.eval()
 

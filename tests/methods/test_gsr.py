@@ -49,7 +49,8 @@ def fit(graph: CheckedGraph, seed: int = 0, **options: Any) -> Fitted:
 
 def how(**options: Any) -> Pretraining:
     given = {"width": 8, "steps": 3, "batch": 16, "negatives": 30, "intra": 0.75}
-    return Pretraining(**(given | {"lr": 1e-3, "weight_decay": 5e-4} | options))
+    given |= {"lr": 1e-3, "weight_decay": 5e-4, "momentum": 0.999}
+    return Pretraining(**(given | options))
 
 
 def test_held_out_edges_carry_no_message_either_way() -> None:
@@ -288,3 +289,21 @@ def test_predictor_is_the_gcn_on_the_graphs_own_edges() -> None:
 def test_refusals(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         GSRConfig(**wrong)
+
+
+def test_momentum_is_the_configurations(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(
+        "elugcn.methods.gsr_pretrain.follow",
+        lambda copy, model, momentum: seen.append(momentum),
+    )
+    data = draw(n=60).data
+    config = GSRConfig(**FEW, momentum=0.75)
+    problem = make_problem(data, config, torch.device("cpu"))
+    pretrained(problem, config, Run())
+    assert seen == [0.75] * FEW["pretrain_steps"]
+
+
+def test_momentum_below_one() -> None:
+    with pytest.raises(InputError, match="momentum must be at least 0 and below 1"):
+        GSRConfig(momentum=1.0)
