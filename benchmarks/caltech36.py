@@ -59,13 +59,16 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args()
+    folder = os.environ.get("ELUGCN_DATA")
+    if not folder:
+        raise SystemExit("set ELUGCN_DATA to the folder that has facebook100")
+    path = Path(folder) / "facebook100" / "Caltech36.mat"
     right: dict[str, list[float]] = {"columns": [], "columns and friends": []}
     for split in range(given.first, given.first + given.splits):
         try:
             data = load_dataset("caltech36", split)
         except InputError as error:
             raise SystemExit(str(error)) from None
-        path = Path(os.environ["ELUGCN_DATA"]) / "facebook100" / "Caltech36.mat"
         content = loadmat(str(path), variable_names=["A", "local_info"])
         info = content["local_info"].astype(np.int64)
         y, train, test = (data[k].numpy() for k in ("y", "train_mask", "test_mask"))
