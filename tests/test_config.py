@@ -149,6 +149,17 @@ def test_wrong_types_name_the_option(key: str, given: Any, expected: str) -> Non
         ("lpa", {"lpa_alpha": -0.1}, "lpa_alpha must be between 0 and 1"),
         ("elu-gcn", {"beta": 0.0}, "beta must be positive"),
         ("elu-gcn", {"variants": [{"nope": 1}]}, "unknown option 'nope'"),
+        ("elu-gcn", {"variants": [{"lpa_steps": 3}]}, "lpa_steps is shared by the var"),
+        (
+            "elu-gcn",
+            {"variants": [{"mlp_lr": 0.1}]},
+            "mlp_lr is shared by the variants",
+        ),
+        (
+            "elu-gcn",
+            {"variants": [{"feature_norm": "l7"}]},
+            "feature_norm must be one of",
+        ),
         ("elu-gcn", {"variants": [3]}, "variants must be a list of mappings"),
         ("elu-gcn", {"variants": [{"eta": "x"}]}, "eta must be a number; got 'x'"),
     ],

@@ -23,7 +23,7 @@ from elugcn.core.elu_graph import check_choice
 from elugcn.core.operators import ELUGraph
 from elugcn.core.sparse import CSR, features
 from elugcn.core.utilization import LabelUtilization
-from elugcn.methods.scaling import FeatureScaler
+from elugcn.methods.scaling import KINDS, FeatureScaler
 from elugcn.training.progress import SILENT, Progress
 
 
@@ -62,6 +62,7 @@ class BaseConfig:
     direction: str = "given"  # given | both | in | out (gcn, elu-gcn: apart too)
 
     def __post_init__(self) -> None:
+        check_choice("feature_norm", self.feature_norm, KINDS)
         check_choice("direction", self.direction, self.directions())
 
     @classmethod

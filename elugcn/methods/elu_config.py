@@ -140,7 +140,7 @@ class ELUGCNConfig(GCNConfig, RandomPropagationConfig):
             name = str(options.pop("name", f"variant {len(members) + 1}"))
             if self.direction == "apart" and options.get("order", self.order):
                 # A propagation of several steps needs a square matrix.
-                options["direction"] = "both"
+                options.setdefault("direction", "both")
             members.append((name, replace(plain, **options)))
         return members
 
@@ -239,14 +239,20 @@ def check_positive(config: object, *options: str) -> None:
             raise InputError(f"{option} must be positive; got {value}")
 
 
-# What a variant may have of its own: neither what all members see nor what is done with
-# them all.
-VARIANT_KEYS = frozenset(f.name for f in fields(ELUGCNConfig)) - {
-    *("variants", "keep_gcn", "ensemble", "self_loops", "direction", "feature_norm")
-}
+# What a variant can't have of its own: what is done with all of them, and the label
+# propagation and the MLP that they share.
+SHARED_KEYS = frozenset(
+    {"variants", "keep_gcn", "ensemble", "lpa_steps", "lpa_alpha", "lpa_graph"}
+    | {"mlp_hidden_channels", "mlp_dropout", "mlp_lr", "mlp_weight_decay"}
+)
+VARIANT_KEYS = frozenset(f.name for f in fields(ELUGCNConfig)) - SHARED_KEYS
 
 
 def _check_variant(variant: Mapping[str, Any]) -> None:
     for key in variant:
+        if key in SHARED_KEYS:
+            raise InputError(
+                f"{key} is shared by the variants of elu-gcn: set it outside"
+            )
         if key not in VARIANT_KEYS | {"name"}:
             raise InputError(f"unknown option {key!r} in variants of elu-gcn")

@@ -24,6 +24,7 @@ from elugcn.methods.elu_member import (
     Source,
     fit_member,
     learn_graph,
+    seen_by,
     sources,
 )
 from elugcn.methods.neural import fit_network
@@ -37,7 +38,8 @@ def fit_elu_gcn(problem: Problem, config: ELUGCNConfig, run: Run) -> Prediction:
     candidates: list[Candidate] = []
     for i, (name, member) in enumerate(members):
         run.reseed(2 + i)
-        candidates += fit_member(problem, name, member, run, reach)
+        seen = seen_by(problem, config, member)
+        candidates += fit_member(seen, name, member, run, reach)
     if config.keep_gcn:
         candidates.append(
             Candidate("gcn", reach.base.val_accuracy, 0.0, reach.base, reach.gcn.logits,

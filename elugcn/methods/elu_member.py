@@ -15,7 +15,7 @@ from torch import Tensor
 from elugcn.core.elu_graph import in_mode, solve_influence
 from elugcn.core.operators import ELUGraph, LowRankGraph
 from elugcn.core.utilization import LabelUtilization, definition_one
-from elugcn.methods.base import Predictor, Problem, Run
+from elugcn.methods.base import Predictor, Problem, Run, make_problem
 from elugcn.methods.elu_candidates import Candidate
 from elugcn.methods.elu_config import ELUGCNConfig, h_from
 from elugcn.methods.elu_objective import Objective, pseudo_label_weights
@@ -63,6 +63,17 @@ def sources(
     h = F.softmax(reach.mlp.logits, dim=1)
     spread = problem.spread
     return source, Source(spread @ (spread @ h), reach.mlp.predictor)
+
+
+def seen_by(problem: Problem, config: ELUGCNConfig, member: ELUGCNConfig) -> Problem:
+    """The graph as a member reads it: its features scaled, its edges taken, its way.
+
+    The same problem unless the member has a ``feature_norm``, ``self_loops`` or
+    ``direction`` of its own; then X and Â once more, for as long as it trains.
+    """
+    if (member.feature_norm, member.view) == (config.feature_norm, config.view):
+        return problem
+    return make_problem(problem.data, member, problem.y.device)
 
 
 def fit_member(

@@ -227,6 +227,33 @@ def test_members_that_mix_orders_forget_directions_kept_apart(checked: Draw) -> 
     )
 
 
+@pytest.mark.parametrize(
+    ("own", "around"),
+    [
+        ({"feature_norm": "standard"}, {"feature_norm": "none"}),
+        ({"self_loops": False}, {"self_loops": True}),
+        ({"direction": "out"}, {"direction": "in"}),
+    ],
+)
+def test_a_member_may_read_the_graph_its_own_way(
+    own: dict[str, Any], around: dict[str, Any], checked: Draw
+) -> None:
+    """With η = 0 and no targets a member asks nothing of the others."""
+    graph = checked(0)
+    edges = graph.data.edge_index
+    graph.data.links = edges[:, edges[0] < edges[1]]
+    alone = {"name": "alone", "eta": 0.0, "lambda_con": 0.0, "pseudo_weight": 0.0}
+    same = {"epochs": 10, "keep_gcn": False}
+    ours = fit(graph, "elu-gcn", variants=[alone | own], **same, **around)
+    twin = fit(graph, "elu-gcn", variants=[alone], **same, **own)
+    other = fit(graph, "elu-gcn", variants=[alone], **same, **around)
+    assert torch.equal(ours.prediction.logits, twin.prediction.logits)
+    assert not torch.equal(ours.prediction.logits, other.prediction.logits)
+    assert ours.prediction.predictor is not None
+    again = ours.prediction.predictor.logits(graph.data)
+    torch.testing.assert_close(again, ours.prediction.logits, rtol=1e-4, atol=1e-4)
+
+
 def test_an_mlp_reads_only_the_nodes_it_learns_from(checked: Draw) -> None:
     graph, other = checked(0), checked(0)
     unseen = ~(graph.data.train_mask | graph.data.val_mask)

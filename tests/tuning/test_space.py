@@ -183,7 +183,7 @@ def test_fixed_inside_a_variant() -> None:
         ({"variants.0.etta": [0.1, 0.2]}, [], "unknown option 'etta'"),
         ({}, [{"variants.9.eta": 0.1}], "variants.9.eta: a start has no place"),
         ({}, [{"etta": 0.1}], "unknown option 'etta'"),
-        ({"variants.0.keep_gcn": [True, False]}, [], "'keep_gcn' in variants"),
+        ({"variants.0.keep_gcn": [True, False]}, [], "keep_gcn is shared"),
         ({"variants": {"options": {"twice": [VIEWS, VIEWS], "one": [VIEWS]}}}, [],
          "names of their own"),
     ],
