@@ -160,7 +160,7 @@ def test_the_forest_of_caltech36_is_the_one_printed() -> None:
     assert re.search(rf"random forest [^.]* has {re.escape(found)}", text)
 
 
-def test_the_copies_of_wikipedia_pages_are_those_printed() -> None:
+def test_the_copies_of_wikipedia_pages_are_those_printed(script: ModuleType) -> None:
     printed = (ROOT / "benchmarks" / "copies.md").read_text(encoding="utf-8")
     found = dict(re.findall(r"\| (\w+) \| (\S+ \| \S+) ±", printed))
     copies, right = zip(
@@ -170,6 +170,13 @@ def test_the_copies_of_wikipedia_pages_are_those_printed() -> None:
     shares = [f"{float(share):.0f}" for share in copies]
     assert f"{shares[0]} and {shares[1]} % of their test pages" in text
     assert f"right for {right[0]} and {right[1]} % of them" in text
+    gcn = {
+        row["dataset"]: f"{float(row['mean']):.1f}"
+        for row in script.read(ROOT / "results", "table1.csv")
+        if row["method"] == "gcn"
+    }
+    beside = f"the GCN is right for {gcn['chameleon']} and {gcn['squirrel']}"
+    assert f"where {beside} (" in text
 
 
 def test_few_labels_beside_others_are_those_printed(script: ModuleType) -> None:
