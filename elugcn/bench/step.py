@@ -19,7 +19,7 @@ from elugcn.bench.measure import Times, Turns
 from elugcn.bench.peers import PyGGAT, PyGGCN, pyg_epochs
 from elugcn.bench.records import Outcome, shown
 from elugcn.core.operators import LowRankGraph
-from elugcn.core.products import multiply, transposed_product
+from elugcn.core.products import multiply, narrow_product, transposed_product
 from elugcn.core.sparse import CSR
 from elugcn.methods.base import Problem, Run, make_problem
 from elugcn.methods.elu_gcn import fit_elu_gcn
@@ -93,7 +93,7 @@ def bare_products(problem: Problem) -> Callable[[], None]:
         product(x, w1)
         product(a, wide)
         left @ (right.T @ wide)
-        hidden @ w2
+        narrow_product(hidden, w2)
         product(a, beside)
 
     nodes = problem.val_mask.nonzero().squeeze(1)
@@ -130,7 +130,7 @@ def products_of(field: Field, w1: Tensor, w2: Tensor) -> Callable[[], None]:
         if isinstance(first, CSR):  # else X has been propagated before
             product(first, read)
         elu_graph @ (read if field.elu_x is None else field.elu_x @ w1)
-        near @ w2
+        narrow_product(near, w2)
         product(second, beside)
 
     return run

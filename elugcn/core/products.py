@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # Entries of a product that are computed at once on the way to a given place.
 _BLOCK_ENTRIES = 2**18
+# Columns from which on a dense product is as fast as its transpose.
+_NARROW = 16
 
 
 def multiply(
@@ -62,6 +64,23 @@ def _in_blocks(
             pointers - first, col[first:last], value[first:last], n_cols, z
         )
     return out
+
+
+def narrow_product(h: Tensor, weight: Tensor, out: Tensor | None = None) -> Tensor:
+    """H W for a W of few columns, without gradients, O(n·h·k).
+
+    The library's product is slow where the result has fewer than sixteen columns, as
+    classes often are: as Wᵀ Hᵀ, turned back, it takes a third of the time.
+
+    Args:
+        h: n×h.
+        weight: h×k.
+        out: n×k, where the product is to go.
+    """
+    if weight.size(1) >= _NARROW or h.device.type != "cpu":
+        return torch.mm(h, weight, out=out)
+    turned = torch.mm(weight.T.contiguous(), h.T).T
+    return turned.contiguous() if out is None else out.copy_(turned)
 
 
 def transposed_product(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from elugcn.core.places import NOWHERE, Places
+from elugcn.core.products import narrow_product
 from elugcn.core.random import draw_mask
 from elugcn.nn.propagate import Factored
 
@@ -101,7 +102,8 @@ class _Product(torch.autograd.Function):
             if keep:
                 hidden.append(z.new_empty(n, width) if free is None else free)
         spare = bias.new_empty(0 if keep else _height(bias, max(heights)), width)
-        for at in _blocks(heights, bias, k, beside):
+        widest = max((left.size(1) for left in lefts if left is not None), default=0)
+        for at in _blocks(heights, bias, k, beside, widest):
             z, left = views[at.view], lefts[at.view]
             # Without gradients nobody asks for H again: a block of it is enough.
             block = hidden[at.view][at.rows] if keep else spare[: at.height]
@@ -113,7 +115,7 @@ class _Product(torch.autograd.Function):
             if p > 0.0:
                 ctx.scale = _drop(block, p)
                 scaled = weight * ctx.scale if scaled is weight else scaled
-            torch.mm(block, scaled, out=out[at.target])
+            narrow_product(block, scaled, out[at.target])
         if keep:
             ctx.save_for_backward(weight, *hidden)
         return out
@@ -174,7 +176,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(
-    heights: Sequence[int], like: Tensor, k: int, beside: bool
+    heights: Sequence[int], like: Tensor, k: int, beside: bool, widest: int = 0
 ) -> Iterator[_Block]:
     """Views by blocks of rows.
 
@@ -183,10 +185,12 @@ def _blocks(
         like: A row of them.
         k: Columns of the output of each.
         beside: Whether the outputs lie side by side, else below each other.
+        widest: Columns of the widest left factor, a block of which is to stay in the
+            cache, too.
     """
     start = 0
     for view, n in enumerate(heights):
-        size = _height(like, n)
+        size = _height(like, n, widest)
         columns = slice(view * k, view * k + k) if beside else slice(k)
         for first in range(0, n, size):
             rows = slice(first, min(first + size, n))
@@ -195,7 +199,8 @@ def _blocks(
         start += 0 if beside else n
 
 
-def _height(row: Tensor, n: int) -> int:
+def _height(row: Tensor, n: int, widest: int = 0) -> int:
     """Rows of a block of a matrix of n rows; elsewhere than on a CPU all of them."""
-    size = BLOCK_ENTRIES // max(1, row.numel()) if row.device.type == "cpu" else n
-    return max(1, min(size, n))
+    if row.device.type == "cpu":
+        n = min(n, BLOCK_ENTRIES // max(1, row.numel(), widest))
+    return max(1, n)

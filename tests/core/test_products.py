@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elugcn.core import products
-from elugcn.core.products import multiply, transposed_product
+from elugcn.core.products import multiply, narrow_product, transposed_product
 from elugcn.core.sparse import CSR
 
 
@@ -49,3 +49,17 @@ def test_transposed_in_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert a.pattern.worth_blocking(z)
     transposed_product(a, a.value, z, out)
     torch.testing.assert_close(out, dense.T @ z)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 9), st.integers(1, 9), st.integers(1, 20), st.booleans())
+def test_narrow_products(n: int, h: int, k: int, placed: bool) -> None:
+    """Narrow or not, alone or into some columns of a matrix that keeps the others."""
+    torch.manual_seed(n + 10 * h + 100 * k)
+    left, weight, wide = torch.randn(n, h), torch.randn(h, k), torch.ones(n, 2 * k)
+    out = narrow_product(left, weight, wide[:, k:] if placed else None)
+    truth = torch.einsum("nh,hk->nk", left.double(), weight.double())
+    torch.testing.assert_close(out.double(), truth, rtol=1e-5, atol=1e-5)
+    assert out.is_contiguous() or placed
+    torch.testing.assert_close(wide[:, k:], out if placed else torch.ones(n, k))
+    assert bool((wide[:, :k] == 1).all())

@@ -91,6 +91,22 @@ def test_a_view_in_factors_is_the_view_multiplied_out(
         assert truth.abs().sum() > 0
 
 
+@pytest.mark.parametrize("entries", [1, 30, 60, 10**6])
+def test_a_left_factor_wider_than_the_layer(
+    entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of one row, one, two and all of them, beside a view that is whole."""
+    monkeypatch.setattr(activation, "BLOCK_ENTRIES", entries)
+    left, right = torch.randn(9, 30), torch.randn(30, 4)
+    bias, weight, whole = torch.randn(4), torch.randn(4, 3), torch.randn(9, 4)
+    with torch.no_grad():
+        out = activated_product(
+            [whole, Factored(left, right)], bias, weight, 0.0, False, beside=True
+        )
+    views = [(z + bias).relu() @ weight for z in (whole, left @ right)]
+    torch.testing.assert_close(out, torch.cat(views, dim=1))
+
+
 def test_without_gradients_it_is_the_same() -> None:
     with_them = results(0.5, False, True)[0]
     torch.manual_seed(1)
