@@ -153,6 +153,33 @@ def test_how_much_longer_a_fit_takes_than_a_gcn(script: ModuleType, place: str) 
     assert f"{min(times):.0f} to {max(times):.0f} times" in text
 
 
+def test_gains_on_nelu_nodes(script: ModuleType) -> None:
+    found = {
+        (row["nodes"], row["dataset"].capitalize()): row
+        for row in script.read(ROOT / "results", "nelu.csv")
+    }
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    (said,) = re.findall(r"from another seed: (.*?) nothing; on ELU nodes", text)
+    gains = {
+        name: (gain, second)
+        for name, gain, second in re.findall(r"(\w+) (\d+\.\d) \((\d+\.\d)\)", said)
+    }
+    nothing = re.findall(r"[A-Z]\w+", said.rpartition("),")[2])
+    for (nodes, name), row in found.items():
+        if nodes == "nelu" and name in nothing:
+            assert float(row["gain_low"]) < 0 < float(row["gain_high"])
+            assert abs(float(row["gain"])) < 0.5
+        elif nodes == "nelu":
+            pair = f"{float(row['gain']):.1f}", f"{float(row['second_gcn_gain']):.1f}"
+            assert gains.pop(name) == pair
+    assert not gains
+    elu = [float(row["gain"]) for (nodes, _), row in found.items() if nodes == "elu"]
+    low, high = (f"{abs(round(value, 1)):.1f}" for value in (min(elu), max(elu)))
+    assert f"on ELU nodes between {low} and {high}." in text
+    far = [float(found["unreachable", d]["gain"]) for d in ("Cora", "Citeseer")]
+    assert f"too, {far[0]:.1f} and {far[1]:.1f} points on Cora and Citeseer" in text
+
+
 def test_the_forest_of_caltech36_is_the_one_printed() -> None:
     printed = (ROOT / "benchmarks" / "caltech36.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"columns and friends \| (\d+\.\d)", printed)
