@@ -44,4 +44,6 @@ def test_what_is_known() -> None:
     assert "direction" in known_reason("appnp", "chameleon")
     assert "reconstruction" in known_reason("bagcn", "cora")
     assert "Northeastern" in known_reason("gcn", "caltech36")
+    assert "of width 64" in known_reason("nodeformer", "computers")
+    assert known_reason("nodeformer", "pubmed") == UNKNOWN
     assert known_reason("appnp", "cora") == UNKNOWN
