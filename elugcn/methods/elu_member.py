@@ -6,7 +6,7 @@ as a ``Reach``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -84,9 +84,6 @@ def fit_member(
     The model of every round is a candidate.
     """
     source, predicted = sources(problem, config, reach)
-    if config.order:
-        # The same matrix, unless in- and out-neighbours are kept apart.
-        problem = replace(problem, adj=problem.spread)
     candidates = []
     for i in range(config.rounds):
         title = name if config.rounds == 1 else f"{name}, round {i + 1}"
