@@ -12,12 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.core.sparse import SPARSE_DENSITY
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.elu_config import ELUGCNConfig
 from elugcn.methods.network_config import GCNConfig, RandomPropagationConfig
+from elugcn.methods.scaling import kind_for
 from elugcn.nn.field import FEWER, HELD
 
 # Python, PyTorch and the package, loaded.
@@ -77,20 +79,14 @@ def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
         config: Its width, views and members are read; a method without width counts
             as one of width c.
     """
-    n, d = int(data.num_nodes), data.x.size(1)
-    x = data.x
-    dense = x.layout == torch.strided
-    filled = int(torch.count_nonzero(x)) if dense else int(x._nnz())
-    features = 4.0 * n * d if dense else 0.0
-    ahead = _validation_rows(data) * d
-    if filled < SPARSE_DENSITY * n * d:
-        features += filled * _SPARSE_BYTES
-        ahead = min(ahead, filled / SPARSE_DENSITY)
-    else:
-        features += _DENSE_BYTES * n * d
-        ahead = ahead if ahead <= FEWER * n * d else 0
-    # Features that are propagated once, for validation (see nn/field.py).
-    features += 4.0 * ahead if ahead <= HELD else 0.0
+    n, x = int(data.num_nodes), data.x
+    read = x.numel() * 4.0 if x.layout == torch.strided else 0.0
+    edges = float(data.edge_index.size(1) * _EDGE_BYTES)
+    features, graph = read + _features(data, config.feature_norm), edges
+    # A member that reads the graph its own way has X and Â once more.
+    if others := _other_readers(data, config):
+        features += max(_features(data, m.feature_norm) for m in others)
+        graph += edges
     classes = int(data.y.max()) + 1
     step = max(
         _sampled_step(data, member)
@@ -98,8 +94,34 @@ def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
         else _step(n, classes, member)
         for member in _members(data, config)
     )
-    graph = float(data.edge_index.size(1) * _EDGE_BYTES)
     return MemoryEstimate(_PROGRAM, features, graph, step)
+
+
+def _features(data: Data, feature_norm: str) -> float:
+    """Bytes of X as a method reads it, beside X as it was given."""
+    x, (n, d) = data.x, data.x.shape
+    kind = kind_for(x, feature_norm)
+    ahead = _validation_rows(data) * d
+    filled = _filled(x) if kind != "standard" else n * d
+    stays_sparse = x.layout != torch.strided and kind != "standard"
+    if stays_sparse or filled < SPARSE_DENSITY * n * d:
+        own = float(filled * _SPARSE_BYTES)
+        ahead = min(ahead, filled / SPARSE_DENSITY)
+    else:
+        own = (_DENSE_BYTES + 4.0 * (kind != "none")) * n * d
+        ahead = ahead if ahead <= FEWER * n * d else 0
+    # Features that are propagated once, for validation (see nn/field.py).
+    return own + (4.0 * ahead if ahead <= HELD else 0.0)
+
+
+def _filled(x: Tensor) -> int:
+    return int(torch.count_nonzero(x if x.layout == torch.strided else x.values()))
+
+
+def _other_readers(data: Data, config: BaseConfig) -> list[BaseConfig]:
+    """Members that ``seen_by`` gives a reading of their own."""
+    mine = config.feature_norm, config.view
+    return [m for m in _members(data, config) if (m.feature_norm, m.view) != mine]
 
 
 def _validation_rows(data: Data) -> int:

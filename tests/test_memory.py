@@ -16,11 +16,18 @@ from elugcn.methods.grand import GRANDConfig
 from elugcn.methods.network_config import GCNConfig
 
 MB = 2**20
+# Features that outweigh all the rest, and a member that scales them its own way.
+WIDE = ["--data-option", "n_features=512"]
+OWN_WAY = "variants=[{name: scaled, feature_norm: standard, lambda_con: 0.0}]"
 
 
 @pytest.mark.parametrize(
     ("method", "n", "options"),
-    [("elu-gcn", 20_000, []), ("elu-gcn", 100_000, [])],
+    [
+        ("elu-gcn", 20_000, []),
+        ("elu-gcn", 100_000, []),
+        ("elu-gcn", 40_000, [*WIDE, "--set", "feature_norm=none", "--set", OWN_WAY]),
+    ],
 )
 def test_estimate_is_close_to_a_real_process(
     method: str, n: int, options: list[str], tmp_path: object
@@ -44,7 +51,8 @@ def test_parts_by_hand() -> None:
     near = len(val | {a for a, b in edges if b in val})
     assert 0 < near < 225  # else the features would not be propagated beforehand
     part = estimate_memory(data, GCNConfig(hidden_channels=16))
-    assert part.features == (4 + 2) * 300 * 8 + 4 * near * 8
+    # As given, scaled, and two bytes for dropout.
+    assert part.features == (4 + 4 + 2) * 300 * 8 + 4 * near * 8
     assert part.graph == 36 * data.edge_index.size(1)
     assert part.step == 4 * 300 * (2 * 16 + 5 * 5)
     wider = [GCNConfig(hidden_channels=16, num_layers=3),
@@ -59,7 +67,37 @@ def test_parts_by_hand() -> None:
     estimate = estimate_memory(sparse, GCNConfig())
     assert estimate.features == 4 * 300 * 300 + 60 * 300 + 4 * (4 * 300)
     del data.val_mask
-    assert estimate_memory(data, GCNConfig()).features == (4 + 2) * 300 * 8
+    assert estimate_memory(data, GCNConfig()).features == (4 + 4 + 2) * 300 * 8
+
+
+def test_a_reading_of_its_own_is_counted() -> None:
+    data = check_data(load_dataset("sbm", n=300, n_features=8)).data
+    del data.val_mask  # nothing is propagated beforehand
+    entries, edges = 300 * 8, data.edge_index.size(1)
+    plain = ELUGCNConfig(variants=({"name": "a", "eta": 0.1},), feature_norm="none")
+    scaled = replace(plain, variants=({"name": "b", "feature_norm": "standard"},))
+    looped = replace(plain, variants=({"name": "c", "self_loops": False},))
+    both = replace(plain, variants=(*scaled.variants, *looped.variants))
+    found = [estimate_memory(data, c) for c in (plain, scaled, looped, both)]
+    # Given, with two bytes for dropout; another such reading; a scaled one.
+    sizes = [4 + 2, 4 + 2 + 6, 4 + 2 + 2, 4 + 2 + 6]
+    assert [f.features for f in found] == [s * entries for s in sizes]
+    assert [f.graph for f in found] == [36 * edges * k for k in (1, 2, 2, 2)]
+    everywhere = estimate_memory(data, replace(plain, feature_norm="standard"))
+    assert everywhere.features == (4 + 6) * entries
+
+
+def test_sparse_features_are_dense_once_standardised() -> None:
+    data = check_data(load_dataset("sbm", n=300, n_features=8)).data
+    del data.val_mask
+    x = torch.zeros(300, 8)
+    x[::2, 3] = 2.0
+    sparse = replace_x(data, x.to_sparse_csr())
+    row, standard = (
+        estimate_memory(sparse, GCNConfig(feature_norm=kind)).features
+        for kind in ("row", "standard")
+    )
+    assert (row, standard) == (60 * 150, 6 * 300 * 8)
 
 
 def replace_x(data: object, x: torch.Tensor) -> object:

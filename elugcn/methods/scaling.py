@@ -13,6 +13,9 @@ from elugcn.data.features import sparse_rows
 
 KINDS = ("auto", "row", "standard", "none")
 
+# Entries that are taken to double precision at once.
+_BLOCK_ENTRIES = 2**22
+
 
 @dataclass(frozen=True)
 class FeatureScaler:
@@ -31,14 +34,13 @@ class FeatureScaler:
     @classmethod
     def fit(cls, x: Tensor, kind: str = "auto") -> FeatureScaler:
         """Choose and measure the scaling on the features of the training graph."""
-        check_choice("feature_norm", kind, KINDS)
-        if kind == "auto":
-            kind = _choose(x)
+        kind = kind_for(x, kind)
         if kind != "standard":
             return cls(kind)
-        dense = x if x.layout == torch.strided else x.to_dense()
-        std, mean = torch.std_mean(dense.double(), dim=0, correction=0)
-        std = torch.where(std > 1e-12, std, torch.ones_like(std))
+        std, mean = _std_mean(x if x.layout == torch.strided else x.to_dense())
+        # What rounding leaves of a constant column grows with its value.
+        varies = std > 1e-12 * (1 + mean.abs())
+        std = torch.where(varies, std, torch.ones_like(std))
         return cls(kind, mean.float(), std.float())
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -49,7 +51,7 @@ class FeatureScaler:
             assert self.mean is not None
             assert self.std is not None
             dense = x if x.layout == torch.strided else x.to_dense()
-            return (dense - self.mean) / self.std
+            return (dense - self.mean).div_(self.std)
         return x
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -68,6 +70,27 @@ class FeatureScaler:
         if (facts["kind"] == "standard") != (mean is not None and std is not None):
             raise ValueError("the scaling of the features is not whole")
         return cls(facts["kind"], mean, std)
+
+
+def kind_for(x: Tensor, kind: str) -> str:
+    """What ``auto`` means for these features; any other kind is itself."""
+    check_choice("feature_norm", kind, KINDS)
+    return _choose(x) if kind == "auto" else kind
+
+
+def _std_mean(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each column, in double precision, which no more than a block is taken to."""
+    n, d = x.shape
+    size = max(1, _BLOCK_ENTRIES // d)
+    if n <= size:
+        std, mean = torch.std_mean(x.double(), dim=0, correction=0)
+        return std, mean
+    blocks = [x[i : i + size] for i in range(0, n, size)]
+    mean = sum((b.sum(dim=0, dtype=torch.float64) for b in blocks), x.new_zeros(())) / n
+    around = torch.zeros_like(mean)
+    for block in blocks:
+        around += (block.double() - mean).square_().sum(dim=0)
+    return (around / n).sqrt(), mean
 
 
 def _values(x: Tensor) -> Tensor:

@@ -2,10 +2,12 @@
 
 import warnings
 
+import numpy as np
 import pytest
 import torch
 
 from elugcn.errors import InputError
+from elugcn.methods import scaling
 from elugcn.methods.scaling import FeatureScaler
 
 
@@ -47,6 +49,23 @@ def test_columns_get_mean_zero_and_variance_one() -> None:
     )
     sparse = FeatureScaler.fit(x.to_sparse_csr())
     torch.testing.assert_close(sparse(x.to_sparse_csr()), out)
+
+
+def test_blocks_of_rows_measure_what_numpy_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = torch.randn(103, 3, generator=torch.Generator().manual_seed(0)) * 7 + 1e4
+    x[:, 1] = 123456.7  # constant, and not exact in any format
+    whole = FeatureScaler.fit(x, "standard")
+    monkeypatch.setattr(scaling, "_BLOCK_ENTRIES", 30)
+    scaler = FeatureScaler.fit(x, "standard")
+    assert scaler.mean is not None
+    assert scaler.std is not None
+    wide = x.numpy().astype(np.float64)
+    np.testing.assert_allclose(scaler.mean, wide.mean(axis=0), rtol=1e-7)
+    np.testing.assert_allclose(scaler.std[[0, 2]], wide[:, [0, 2]].std(axis=0), 1e-6)
+    assert scaler.std[1] == 1
+    torch.testing.assert_close(scaler(x), whole(x))
 
 
 def test_what_auto_chooses(counts: torch.Tensor) -> None:
