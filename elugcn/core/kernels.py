@@ -227,6 +227,8 @@ def link_log_likelihood(
         links: The pairs uv, as a pattern n×n; one may be there more than once.
         weight: Of each pair.
     """
+    if not weight.numel():
+        return weight.sum()  # no pair, nothing to be likely
     total = (query @ key.sum(dim=1).unsqueeze(2)).squeeze(2)
     heads = zip(query.unbind(), key.unbind(), strict=True)
     kernel = torch.stack([pair_products(links, q, k) for q, k in heads])

@@ -143,6 +143,9 @@ def _eigenpairs(scaled: Any, own: Any, rank: int) -> tuple[Array, Array]:
         chosen = np.argsort(value)[::-1][:rank]
         return value[chosen], vector[:, chosen]
 
+    if not scaled.nnz:
+        return np.zeros(rank), np.eye(n, rank)  # no edge: any vectors will do
+
     def apply(v: Array) -> Array:
         out: Array = scaled @ v - own @ (own.T @ v)
         return out

@@ -21,8 +21,8 @@ entries of X too (``input_dropout=0`` does not, as the published code).
 
 The defaults follow what is in public use for Cora, with a smaller learning rate of the
 estimators and fewer steps of (a) and (c), for time: 5, 1 and 10 there. Training ends
-after 100 rounds, or 100 steps of (b) without a better validation, where there are 200
-rounds there; dropout is on nodes, not on pairs.
+after 100 rounds, or 100 steps of (b) without a better validation, where the authors'
+code has 200 rounds; dropout is on nodes, not on pairs.
 
 A round costs O(nnz(X)·h + E·h) for each step, E the entries of both views, and the
 PageRank 10 products of n columns, once.

@@ -158,7 +158,9 @@ class ELUGCNConfig(GCNConfig, RandomPropagationConfig):
         if self.variants != DEFAULT_VARIANTS:
             return members, []
         cost = [entries * m.order * m.draws * m.hidden_channels for _, m in members]
-        kept = [m for m, c in zip(members, cost, strict=True) if c <= AFFORDABLE]
+        # The cheapest is trained in any case: an `order` outside is every member's.
+        most = max(AFFORDABLE, min(cost))
+        kept = [m for m, c in zip(members, cost, strict=True) if c <= most]
         return kept, [name for name, _ in members if name not in dict(kept)]
 
     def ramp(self, epoch: int) -> float:

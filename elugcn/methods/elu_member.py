@@ -62,7 +62,10 @@ def sources(
     assert reach.mlp is not None
     h = F.softmax(reach.mlp.logits, dim=1)
     spread = problem.spread
-    return source, Source(spread @ (spread @ h), reach.mlp.predictor)
+    share = spread @ (spread @ h)
+    # Scores whose softmax they are; where nothing arrives zeros, which say nothing.
+    scores = torch.where(share.any(dim=1, keepdim=True), share.clamp(1e-30).log(), 0.0)
+    return source, Source(scores, reach.mlp.predictor)
 
 
 def seen_by(problem: Problem, config: ELUGCNConfig, member: ELUGCNConfig) -> Problem:

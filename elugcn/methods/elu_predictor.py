@@ -95,8 +95,8 @@ class ELUGCNPredictor(Predictor):
         assert isinstance(network.model, GCN)
         first = network.model.source(problem.x)
         summary = Summary(
-            graph.right.sum(dim=0),
-            graph.right.T @ first,
+            graph.right.sum(dim=0).cpu(),
+            (graph.right.T @ first).cpu(),
             graph.mean_row_sum,
             config.scaling,
             config.h_output,
@@ -108,12 +108,12 @@ class ELUGCNPredictor(Predictor):
         """Scores n×c for a graph with the same features; no refit."""
         if self.summary is None or self.source is None:
             return self.network.logits(data)
-        model = self.network.model
+        # On the CPU, as every predictor: what it was trained on may not be there.
+        model = self.network.model.cpu().eval()
         assert isinstance(model, GCN)
-        device = self.summary.hidden.device
-        scores = self.source.logits(data).to(device)
+        scores = self.source.logits(data)
         known = _KnownProduct(self.summary.first_layer(scores))
-        x, adj = inputs(data, self.network.scaler, self.network.view, device)
+        x, adj = inputs(data, self.network.scaler, self.network.view, scores.device)
         original, elu = model(x, adj, known)
         return torch.lerp(original, elu, self.eta)
 

@@ -10,8 +10,9 @@ WSDM 2023. Three stages:
    most alike, come (``elugcn.core.refine``). This costs O(n²·h) once.
 3. A GCN is trained on the refined graph, its first layer from the feature encoder.
 
-The defaults are the authors' for Cora, but for the length of the pre-training: a number
-of steps, the same for every graph, where theirs is a number of epochs. Differences: the
+The defaults are the authors' for Cora, but for the length of the pre-training (a number
+of steps, the same for every graph, where theirs is a number of epochs), a window of 10
+for their 11 and 1,024 keys to tell apart for their 16,382. Differences: the
 walks' view is a factored DeepWalk matrix (``elugcn.core.netmf``), not DeepWalk by
 skip-gram; a step encodes the whole graph without the batch's edges, where the public
 code samples neighbourhoods and leaves a copy of every edge of the batch; fresh keys of

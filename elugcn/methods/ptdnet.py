@@ -24,8 +24,8 @@ Scores look at features and hidden units, not at the edges' own weights. Weights
 terms are smaller by default (0.1, 0.01 and 27 in the code). Without noise a gate with
 α below log(−γ/ζ) is shut for good, which at high temperatures, early in training, it is
 not with noise: evaluation can see far fewer edges than training. Other defaults differ,
-too (in the code lr 0.001, 256 hidden units, no dropout, 1000 epochs), and dropout is
-drawn anew for every pass, so that the last term sees it.
+too (in the code lr 0.001, 256 hidden units, no dropout, 1000 epochs). Dropout on X is
+drawn once an epoch, that of the hidden layer for every pass: the last term sees that.
 
 The singular values come from power iteration (``elugcn.core.singular``). An epoch
 costs O(nnz(X)·h + draws·E·h) time and O(draws·(E + n·h)) memory.
@@ -186,7 +186,7 @@ def ptdnet_loss(
     mean = logits.mean(dim=0)
     total = F.cross_entropy(mean[nodes], target)
     if config.lambda_edges:
-        for alpha in (a for d in draws for a in d.scores):
+        for alpha in (a for d in draws for a in d.scores if a.numel()):
             stay = open_probability(alpha, tau, config.gamma, config.zeta)
             total = total + config.lambda_edges * stay.mean()
     if config.lambda_rank:

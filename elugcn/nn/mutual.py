@@ -143,6 +143,7 @@ def gathered_features(
     share = beta.index_select(0, anchors[0].nodes).numpy(force=True)
     rows.append(share[:, :1] * rows[0] + share[:, 1:] * rows[1])
     if isinstance(x, CSR):
-        columns = x.to_scipy()
-        return [features(CSR.from_scipy(r @ columns).to_dense()) for r in rows]
+        columns, device = x.to_scipy(), x.value.device
+        dense = (CSR.from_scipy(r @ columns).to_dense() for r in rows)
+        return [features(v).to(device) for v in dense]
     return [CSR.from_scipy(r).to(x.device) @ x for r in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -154,6 +155,9 @@ def _validate(chosen: Tensor, target: Tensor) -> tuple[float, float]:
 
 
 def _better(record: dict[str, float], best: Trained, select: str) -> bool:
+    if math.isnan(record["val_loss"]) or math.isnan(best.val_loss):
+        # Scores that are no numbers: neither says anything, and nothing compares.
+        return not math.isnan(record["val_loss"])
     now = (record["val_accuracy"], -record["val_loss"])
     then = (best.val_accuracy, -best.val_loss)
     return now[::-1] > then[::-1] if select == "loss" else now > then

@@ -134,6 +134,10 @@ def test_a_large_graph_leaves_out_the_slow_member_of_the_default() -> None:
     # What someone lists is trained, whatever it costs.
     named = ELUGCNConfig(variants=DEFAULT_VARIANTS[:1])
     assert named.affordable(10**9) == (named.members(), [])
+    # An order outside is every member's: the cheapest of them is left.
+    kept, left_out = ELUGCNConfig(order=2).affordable(10**9)
+    assert [name for name, _ in kept] == ["two views"]
+    assert left_out == ["random propagation"]
 
 
 def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

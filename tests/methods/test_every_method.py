@@ -4,6 +4,7 @@ A new method is here by being registered. Where its default is slow, or where a 
 would hide that an option is not saved, it has a line in ``OPTIONS``.
 """
 
+import math
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -125,3 +126,20 @@ def test_test_labels_may_be_anything(method: str) -> None:
     one = fit(method, epochs=3).prediction.logits
     two = fit(method, epochs=3, graph=check_data(spoilt)).prediction.logits
     assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("method", ALL)
+@pytest.mark.parametrize("self_loops", [True, False])
+def test_a_graph_without_edges_is_survived(method: str, self_loops: bool) -> None:
+    """Above the size up to which decompositions are dense."""
+    data = draw(n=300).data.clone()
+    data.edge_index = data.edge_index[:, :0]
+    with pytest.warns(UserWarning, match="edge"):
+        graph = check_data(data)
+    known = {f.name for f in fields(METHODS[method].config)}
+    wanted = COMMON | {"epochs": 2, "self_loops": self_loops}
+    options = {k: v for k, v in wanted.items() if k in known}
+    config = resolve_config(method, options=options | OPTIONS.get(method, {}))
+    prediction = fit_graph(graph, method, config, n_threads=1).prediction
+    assert torch.isfinite(prediction.logits).all()
+    assert all(math.isfinite(record["loss"]) for record in prediction.history)

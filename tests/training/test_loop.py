@@ -113,6 +113,15 @@ def test_ties_in_accuracy_go_to_the_lower_loss() -> None:
     assert trained.epoch == 1
 
 
+@pytest.mark.parametrize("select", ["accuracy", "loss"])
+def test_an_epoch_without_a_loss_is_worse_than_any_other(select: str) -> None:
+    script = [(1, math.nan), (1, 3.0), (1, math.nan), (1, 1.0), (1, 2.0)]
+    trained, _ = scripted(script, Fit(epochs=5, select=select))
+    assert trained.history[0]["val_accuracy"] == 1.0  # argmax of what is no number
+    assert trained.epoch == 3
+    assert trained.val_loss == pytest.approx(loss_of(script, 3))
+
+
 def test_equal_epochs_keep_the_first() -> None:
     trained, _ = scripted([(1, 1.0)] * 4, Fit(epochs=4))
     assert trained.epoch == 0

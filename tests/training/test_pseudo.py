@@ -6,15 +6,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from elugcn.core.sparse import normalized_adjacency
 from elugcn.core.utilization import LabelUtilization, definition_one
-from elugcn.methods.base import Problem
+from elugcn.methods.base import GraphView, Problem
 from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.methods.elu_member import Reach, Source, sources
 from elugcn.methods.elu_objective import pseudo_label_weights
+from elugcn.methods.neural import NetworkPredictor
 from elugcn.methods.scaling import FeatureScaler
+from elugcn.training.loop import Trained
 
 
 def problem(train_mask: Tensor, c: int) -> Problem:
@@ -109,3 +112,30 @@ def test_a_node_without_a_gcn_class_weighs_nothing() -> None:
     )
     assert weight is not None
     torch.testing.assert_close(weight, torch.tensor([0.0, 0.5, 0.0, 0.5]))
+
+
+def test_propagated_predictions_are_shares_not_scores() -> None:
+    """Confidence in Â²H is its largest share of a row."""
+    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    asked = replace(
+        problem(torch.tensor([True, False, False, False]), 2),
+        spread=normalized_adjacency(edges, 4, self_loops=False),
+    )
+    h = torch.tensor([[0.9, 0.1], [0.5, 0.5], [0.6, 0.4], [0.2, 0.8]])
+    nothing = NetworkPredictor(nn.Identity(), FeatureScaler("none"), GraphView(), {})
+    mlp, gcn = Source(h.log(), nothing), Source(torch.zeros(4, 2), nothing)
+    base = Trained(gcn.logits, 0, 1, 1.0, 0.0, 0.0)
+    _, predicted = sources(
+        asked,
+        ELUGCNConfig(gcn_prediction="propagated", h_source="mlp", variants=()),
+        Reach(torch.zeros(4, 2), base, gcn, mlp),
+    )
+    a = asked.spread.to_dense()
+    share = a @ a @ h
+    assert not share[3].any()  # no neighbours, no self-loop: it is told nothing
+    shown = predicted.logits.softmax(dim=1)[:3]
+    torch.testing.assert_close(shown, share[:3] / share[:3].sum(dim=1, keepdim=True))
+    assert definition_one(torch.zeros(4, 2), predicted.logits).gcn.tolist() == [
+        *share[:3].argmax(dim=1).tolist(),
+        -1,
+    ]
