@@ -18,7 +18,13 @@ from elugcn.methods.registry import METHODS
 Options = Mapping[str, Mapping[str, Any]]
 # Options that methods were given later, at the value that means what was done before.
 # There they are left out of a job, so that earlier runs keep their names.
-LATER = {"sample": 0, "neighbours": 32, "momentum": 0.999}
+LATER = {
+    "sample": 0,
+    "neighbours": 32,
+    "momentum": 0.999,
+    "activation": "relu",
+    "mlp_activation": "relu",
+}
 
 
 @dataclass(frozen=True)

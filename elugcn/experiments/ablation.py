@@ -22,7 +22,7 @@ from elugcn.experiments.rows import (
     say_notes,
     write_csv,
 )
-from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.methods.elu_config import THE_TEXT, ELUGCNConfig
 
 DATASETS = ("cora", "citeseer", "photo", "chameleon")
 QUICK_DATASETS = ("cora",)
@@ -50,7 +50,9 @@ _GROUPS = {
         f"Each row is “{FULL}” with one thing changed: a term of the loss, the form "
         "and the start of the iteration (each form with the ridge, steps and damping "
         "that suit it: those of the public code, or β = 1, k = 2 and none), how the "
-        "graph is stored, where H comes from.",
+        "graph is stored, where H comes from, whether rows of S* are divided by their "
+        "sum. The last row changes all of it to what the text prints: no scaling, no "
+        "normalisation, H = XΘ₁Θ₂ as it is, the largest 10 % of S*.",
     ),
     BEYOND: (
         "## Beyond the paper",
@@ -115,6 +117,8 @@ def rows(dataset: str) -> dict[str, list[Row]]:
         ),
         changed("H from the GCN", h_source="gcn"),
         changed("H from the MLP", h_source="mlp"),
+        changed("S* not scaled", scaling="none"),
+        changed("the text to the letter", **THE_TEXT),
     ]
     beyond = [
         member("two views"),

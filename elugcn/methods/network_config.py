@@ -9,6 +9,8 @@ from elugcn.errors import InputError
 from elugcn.methods.base import BaseConfig
 from elugcn.training.loop import Fit
 
+ACTIVATIONS = ("relu", "none")
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(BaseConfig):
@@ -60,6 +62,11 @@ class MLPConfig(NetworkConfig):
     """A two-layer perceptron on the features alone."""
 
     dropout: float = 0.6
+    activation: str = "relu"  # relu | none (linear, the text of the paper)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("activation", self.activation, ACTIVATIONS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -138,6 +138,8 @@ def build(
         }
         model = GCN(**facts)
     else:
+        if isinstance(config, MLPConfig):
+            facts["linear"] = config.activation == "none"
         model = MLP(**facts)
     return model.to(device), facts
 

@@ -17,8 +17,10 @@ from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted, fit_graph
-from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.methods.elu_config import THE_TEXT, ELUGCNConfig
+from elugcn.methods.elu_predictor import ELUGCNPredictor
 from elugcn.methods.network_config import GCNConfig
+from elugcn.methods.neural import NetworkPredictor
 from elugcn.methods.registry import METHODS, get_method
 
 Draw = Callable[..., CheckedGraph]
@@ -264,3 +266,40 @@ def test_an_mlp_reads_only_the_nodes_it_learns_from(checked: Draw) -> None:
     assert ours.history == theirs.history
     assert torch.equal(ours.logits[~unseen], theirs.logits[~unseen])
     assert not torch.equal(ours.logits[unseen], theirs.logits[unseen])
+
+
+def test_the_text_to_the_letter(checked: Draw) -> None:
+    """Eq. 8, 10 and the threshold with dense matrices, and an H without a ReLU."""
+    graph = checked(0, label_rate=0.2)
+    options = dict(THE_TEXT) | {"epochs": 10, "eta": 0.4}
+    prediction = fit(graph, "elu-gcn-paper", 0, **options).prediction
+    predictor, data = prediction.predictor, graph.data
+    assert isinstance(predictor, ELUGCNPredictor)
+    assert isinstance(predictor.source, NetworkPredictor)
+    h = predictor.source.logits(data).double().numpy()
+    scaled = predictor.source.scaler(data.x).to_dense()
+    columns = np.column_stack([scaled.numpy(), np.ones(len(h))])
+    line, *_ = np.linalg.lstsq(columns, h, rcond=None)
+    np.testing.assert_allclose(columns @ line, h, atol=1e-4)
+    use = prediction.utilization
+    assert use is not None
+    y = torch.where(data.train_mask, data.y, torch.where(use.elu, use.gcn, -1)).numpy()
+    known = y >= 0
+    assert 0 < known.sum() < len(y)
+    q = np.zeros_like(h)
+    q[known, y[known]] = 1.0
+    start = q[known]
+
+    def graph_of(q: np.ndarray) -> np.ndarray:
+        out: np.ndarray = q @ h.T @ np.linalg.inv(h @ h.T + np.eye(len(h)))
+        return out
+
+    for _ in range(2):
+        q = graph_of(q) @ q
+        q[known] = start
+    s = graph_of(q)
+    rank = math.ceil(0.9 * s.size)
+    s[np.abs(s) < np.sort(np.abs(s), axis=None)[rank - 1] * (1 - 1e-4)] = 0.0
+    assert prediction.graph is not None
+    np.testing.assert_allclose(prediction.graph.to_dense().numpy(), s, atol=1e-5)
+    assert not s[~known].any()  # the dead fixed point
