@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -56,7 +56,7 @@ def whole_path(target: Path) -> Iterator[Path]:
         yield target
         return
     target = target.resolve()  # a link stays a link
-    work = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    work = _work_for(target)
     try:
         yield work
         os.replace(work, target)
@@ -66,6 +66,25 @@ def whole_path(target: Path) -> Iterator[Path]:
 
 def check_file(target: Path) -> None:
     """Refuse a target that can't become a file, before any work is done."""
+    try:
+        _check_name(_work_for(target))
+        _check_file(target)
+    except OSError as error:
+        raise InputError(f"--out {target}: {error.strerror}") from None
+
+
+def _check_name(path: Path) -> None:
+    """Let the system say what it has against a name, such as its length."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.lstat(path)
+
+
+def _work_for(target: Path) -> Path:
+    """Where a file is written before it takes its place."""
+    return target.with_name(f".{os.getpid()}.{target.name}")
+
+
+def _check_file(target: Path) -> None:
     parent = target.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise InputError(f"--out {target}: {parent} is not a writable directory")
@@ -87,6 +106,8 @@ def check_writable(target: Path) -> None:
 
 
 def _check_new(target: Path) -> None:
+    place = target.resolve()
+    _check_name(place.with_name(f".{place.name}.{8 * 'x'}"))  # as mkdtemp will
     if target.is_dir() and any(target.iterdir()):
         raise InputError(f"--out {target}: exists and is not empty; choose another")
     if not target.is_dir() and (target.exists() or target.is_symlink()):

@@ -49,6 +49,8 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self_loops: Add self-loops to Â.
         options: Any further option of the method by name (see ``ELUGCNConfig``).
         preset: Name of a dataset whose tuned values are the starting point.
+        directed: Keep the direction of the edges of an adjacency (a ``Data`` says it
+            by its attribute ``directed``). Other graphs are read as the fitted one.
         features: ``"identity"`` or ``"degree"`` for a graph without features.
         n_neighbors: Of the kNN graph that is built if no adjacency is given.
         validation_fraction: Share of the labels held out if no mask says so.
@@ -92,6 +94,7 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self_loops: bool | None = None,
         options: dict[str, Any] | None = None,
         preset: str | None = None,
+        directed: bool = False,
         features: str | None = None,
         n_neighbors: int = 10,
         validation_fraction: float = 0.2,
@@ -118,6 +121,7 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.self_loops = self_loops
         self.options = options
         self.preset = preset
+        self.directed = directed
         self.features = features
         self.n_neighbors = n_neighbors
         self.validation_fraction = validation_fraction
@@ -133,6 +137,9 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "self_loops",
     )  # fmt: skip
 
+    # And those that say how a graph is read, which a saved model keeps.
+    _INPUT_OPTIONS = ("directed", "features", "n_neighbors", "validation_fraction")
+
     def fit(
         self, X: Data | Any, y: Any = None, *, adjacency: Any = None
     ) -> ELUGCNClassifier:
@@ -141,17 +148,19 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: A ``Data`` object, or features (n×d; numpy, scipy sparse, torch).
             y: Labels; −1, None, NaN or "" where unknown. Not with a ``Data``.
-            adjacency: scipy sparse, numpy, networkx, edge index, or None for a
-                k-nearest-neighbour graph of the features.
+            adjacency: scipy sparse, numpy, networkx (nodes 0 to n−1, or listed in the
+                order of the rows), edge index, or None for a k-nearest-neighbour graph
+                of the features.
         """
         seed = seed_of(self.random_state)
         check_parameters(
             self.n_neighbors, self.n_threads, self.validation_fraction, self.options
         )
-        data = self._as_data(X, y, adjacency)
+        data = self._as_data(X, y, adjacency, self.directed)
         graph = check_data(
             data,
             features=self.features,
+            directed=True if self.directed else None,
             val_fraction=self.validation_fraction,
             seed=seed,
         )
@@ -169,7 +178,7 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_threads=self.n_threads,
             progress=default_progress(quiet=not self.verbose),
         )
-        fitted.facts = {"features": self.features, "n_neighbors": self.n_neighbors}
+        fitted.facts = {name: getattr(self, name) for name in self._INPUT_OPTIONS}
         return self._keep(fitted)
 
     def predict_proba(self, X: Any = None, *, adjacency: Any = None) -> Array:
@@ -177,13 +186,20 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: None for the fitted graph; else a ``Data`` or features of other nodes.
+                What is given counts as another graph, without labels, even if it is
+                the fitted one: the answers can differ a little.
             adjacency: As in ``fit``.
         """
         check_is_fitted(self, "fitted_")
         if X is None:
+            if adjacency is not None:
+                raise InputError("an adjacency needs the features of its nodes: give X")
             return self.label_distributions_
-        data = self._as_data(X, None, adjacency)
-        graph = check_data(data, features=self.features, require_labels=False)
+        directed = bool(getattr(self.fitted_.data, "directed", False))
+        data = self._as_data(X, None, adjacency, directed, new=True)
+        graph = check_data(
+            data, features=self.features, directed=directed, require_labels=False
+        )
         expected = self.n_features_in_
         if graph.data.x.size(1) != expected:
             raise InputError(
@@ -222,7 +238,13 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if X is None:
             mask = data.test_mask if bool(data.test_mask.any()) else data.y >= 0
         else:
-            mask = torch.as_tensor(X)
+            try:
+                mask = torch.as_tensor(X)
+            except (TypeError, ValueError, RuntimeError):
+                raise InputError(
+                    f"score takes a mask of {data.y.numel()} booleans, or X and y; got "
+                    f"a {type(X).__name__}"
+                ) from None
         if mask.dtype != torch.bool or mask.shape != data.y.shape:
             raise InputError(
                 f"score takes a mask of {data.y.numel()} booleans; got "
@@ -254,8 +276,8 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for name, value in vars(fitted.config).items()
             if name not in given
         }
-        asked = ("features", "n_neighbors")
-        given |= {name: fitted.facts[name] for name in asked if name in fitted.facts}
+        asked = set(cls._INPUT_OPTIONS) & set(fitted.facts)
+        given |= {name: fitted.facts[name] for name in asked}
         new = cls(**given, options=rest, random_state=fitted.seed)
         return new._keep(fitted)
 
@@ -264,9 +286,18 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Every option of the method with its default value."""
         return dict(vars(make_config("elu-gcn", {})))
 
-    def _as_data(self, X: Any, y: Any, adjacency: Any) -> Data:
+    def _as_data(
+        self, X: Any, y: Any, adjacency: Any, directed: bool, new: bool = False
+    ) -> Data:
         if not isinstance(X, Data):
-            return to_data(X, y, adjacency, n_neighbors=self.n_neighbors)
+            return to_data(
+                X,
+                y,
+                adjacency,
+                n_neighbors=self.n_neighbors,
+                directed=directed,
+                or_fewer=new,  # a handful of new nodes has no more
+            )
         if y is not None or adjacency is not None:
             raise InputError(
                 "a Data object brings its own labels and edges: give it alone"

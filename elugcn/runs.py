@@ -28,6 +28,7 @@ from elugcn.config import SCHEMA, as_plain
 from elugcn.fitting import Fitted
 from elugcn.storage import json_safe, save_fitted
 
+PREDICTIONS = "predictions.csv"
 REPORT = "report.html"
 SPLIT_NAMES = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
 _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
@@ -101,7 +102,7 @@ def write_run(
         (folder / "config.yaml").write_text(text, encoding="utf-8")
         write_json(folder / "metrics.json", metrics)
         write_json(folder / "environment.json", environment(fitted.threads))
-        predictions = folder / "predictions.csv"
+        predictions = folder / PREDICTIONS
         with predictions.open("w", newline="", encoding="utf-8") as file:
             write_predictions(fitted, file)
         write_history(fitted.prediction.history, folder / "history.csv")

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from elugcn.atomic import check_writable, whole_directory, whole_file, whole_path
+from elugcn.atomic import (
+    check_file,
+    check_writable,
+    whole_directory,
+    whole_file,
+    whole_path,
+)
 from elugcn.errors import InputError
 
 
@@ -114,3 +120,19 @@ def test_devices_are_written_to_and_never_replaced() -> None:
         assert work == Path(os.devnull)
         work.write_text("x")
     assert Path(os.devnull).is_char_device()
+
+
+@pytest.mark.parametrize("length", [245, 250, 300])
+def test_names_that_are_too_long_are_refused_before_any_work(
+    length: int, tmp_path: Path
+) -> None:
+    target = tmp_path / ("x" * length)
+    if length == 245:  # the name itself fits, and so does that of the work beside it
+        with whole_file(target) as file:
+            file.write("1")
+        target.unlink()
+    else:
+        for check in (check_file, check_writable):
+            with pytest.raises(InputError, match=r"--out .*File name too long"):
+                check(target)
+    assert list(tmp_path.iterdir()) == []

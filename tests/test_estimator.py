@@ -700,3 +700,46 @@ def test_a_list_of_rows_is_a_matrix(data: Data) -> None:
     rows[3] = rows[3][:-1]
     with pytest.raises(InputError, match="X has rows of different lengths"):
         quick().fit(rows, y, adjacency=adjacency)
+
+
+def test_other_graphs_are_read_in_the_direction_of_the_fitted_one(sbm: Draw) -> None:
+    data = sbm(0)
+    one_way = data.edge_index[:, data.edge_index[0] < data.edge_index[1]]
+    x, y, n = data.x.numpy(), data.y.numpy(), data.num_nodes
+    a = sp.csr_array((np.ones(one_way.size(1)), tuple(one_way.numpy())), shape=(n, n))
+    clf = quick(directed=True, options={"variants": (), "rounds": 1}).fit(
+        x, y, adjacency=a
+    )
+    assert clf.fitted_.data.edge_index.shape == one_way.shape
+    other = Data(x=data.x, edge_index=one_way)
+    said = clf.predict_proba(x, adjacency=a)
+    np.testing.assert_array_equal(clf.predict_proba(other), said)
+    other.directed = True
+    np.testing.assert_array_equal(clf.predict_proba(other), said)
+    mirrored = clf.predict_proba(x, adjacency=a + a.T)
+    assert np.abs(mirrored - said).max() > 1e-3
+
+
+def test_a_loaded_model_reads_graphs_as_the_saved_one(
+    sbm: Draw, tmp_path: Path
+) -> None:
+    data = sbm(0)
+    clf = quick(validation_fraction=0.4, n_neighbors=4).fit(data.x, data.y)
+    clf.save(tmp_path / "m")
+    loaded = ELUGCNClassifier.load(tmp_path / "m")
+    for name in ("validation_fraction", "n_neighbors", "directed", "features"):
+        assert getattr(loaded, name) == getattr(clf, name)
+    few = data.x[:3].numpy()  # fewer than there are neighbours
+    np.testing.assert_array_equal(loaded.predict_proba(few), clf.predict_proba(few))
+
+
+def test_what_is_not_asked_right(sbm: Draw) -> None:
+    clf = quick().fit(sbm(0))
+    with pytest.raises(InputError, match="an adjacency needs the features"):
+        clf.predict(adjacency=np.eye(clf.fitted_.data.num_nodes))
+    with pytest.raises(InputError, match=r"score takes a mask .* got a str"):
+        clf.score("abc")
+    wide = np.ones((clf.fitted_.data.num_nodes, 2))
+    assert clf.graph_ is not None
+    expected = clf.graph_ @ torch.ones(len(wide), 2)
+    assert torch.equal(clf.graph_ @ wide, expected)

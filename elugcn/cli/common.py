@@ -114,7 +114,8 @@ def _plain(options: GraphOptions) -> dict[str, Any]:
     for f in fields(GraphOptions):
         value = getattr(options, f.name)
         if value != f.default and f.name not in _LOCAL:
-            out[f.name] = str(value) if isinstance(value, Path) else value
+            # Where the tables are is the same from wherever a run is looked at.
+            out[f.name] = str(value.absolute()) if isinstance(value, Path) else value
     return out
 
 

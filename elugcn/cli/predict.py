@@ -24,7 +24,7 @@ from elugcn.data.checks import check_data
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted
 from elugcn.methods.base import Prediction
-from elugcn.runs import class_names, write_predictions
+from elugcn.runs import PREDICTIONS, class_names, write_predictions
 from elugcn.storage import load_fitted
 
 
@@ -49,11 +49,14 @@ def run(
     if json_ and out is None:
         raise InputError("--json needs --out FILE for the predictions themselves")
     check_options(graph)
+    elsewhere = graph.nodes is not None or graph.edges is not None or graph.dataset
+    if not elsewhere:
+        _refuse_options(graph)
     if out is not None:
         check_file(out)
         refuse_input(out, graph)
+        _refuse_run(out, run_directory)
     fitted = load_fitted(run_directory)
-    elsewhere = graph.nodes is not None or graph.edges is not None or graph.dataset
     if elsewhere:
         fitted = apply_elsewhere(fitted, graph)
     if out is None:
@@ -74,6 +77,25 @@ def run(
         right = "" if score is None else f", {percent(score)} of those labelled right"
         said = f"{summary['n_nodes']:,} nodes predicted{right}: {out}"
         console().print(said, markup=False)
+
+
+def _refuse_options(options: GraphOptions) -> None:
+    """Refuse what says how to read another graph where there is none."""
+    for field in dataclasses.fields(GraphOptions):
+        if getattr(options, field.name) != field.default and field.name != "data_dir":
+            name = f"--{field.name.replace('_', '-')}"
+            raise InputError(
+                f"{name} goes with another graph: --nodes and --edges, or --dataset"
+            )
+
+
+def _refuse_run(out: Path, run_directory: Path) -> None:
+    """Refuse to write over the files of a run, but for its own predictions."""
+    if not out.exists() or not run_directory.is_dir():
+        return
+    for path in run_directory.iterdir():
+        if path.name != PREDICTIONS and path.samefile(out):
+            raise InputError(f"--out {out}: that is a file of the run")
 
 
 def apply_elsewhere(fitted: Fitted, options: GraphOptions) -> Fitted:

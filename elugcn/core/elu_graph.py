@@ -252,10 +252,18 @@ def check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
         raise InputError(f"{option} must be one of {', '.join(choices)}; got {value!r}")
 
 
+def _check_tensors(**given: object) -> None:
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            kind = type(value).__name__
+            raise InputError(f"{name} must be a torch tensor; got a {kind}")
+
+
 def check_options(
     h: Tensor, labels: Tensor, *, k: int, beta: float, damping: float
 ) -> None:
     """Refuse shapes and numbers for which the closed form is not defined."""
+    _check_tensors(H=h, labels=labels)
     if h.dim() != 2 or not h.numel() or not h.is_floating_point():
         raise InputError(f"H must be a floating-point n×c matrix; got {tuple(h.shape)}")
     if labels.shape != (h.size(0),):

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -129,6 +129,7 @@ class LowRankGraph(ELUGraph):
         return (distinct, group) if 2 * len(distinct) <= len(group) else None
 
     def __matmul__(self, z: Tensor) -> Tensor:
+        z = _operand(z, self.left)
         return self.left @ (self.right.T @ z)
 
     def rows(self, index: int | Tensor | list[int]) -> Tensor:
@@ -191,7 +192,7 @@ class ExplicitGraph(ELUGraph):
         return ExplicitGraph(self.csr.T, self.mode)
 
     def __matmul__(self, z: Tensor) -> Tensor:
-        return self.csr @ z
+        return self.csr @ _operand(z, self.csr.value)
 
     def rows(self, index: int | Tensor | list[int]) -> Tensor:
         """The rows at ``index``, m×n."""
@@ -202,6 +203,13 @@ class ExplicitGraph(ELUGraph):
     def to(self, device: torch.device) -> ExplicitGraph:
         """The graph on another device."""
         return ExplicitGraph(self.csr.to(device), self.mode)
+
+
+def _operand(z: Any, like: Tensor) -> Tensor:
+    """What a graph is multiplied by, numpy arrays and other precisions included."""
+    if isinstance(z, Tensor) and z.dtype == like.dtype:
+        return z
+    return torch.as_tensor(z, dtype=like.dtype, device=like.device)
 
 
 def _as_index(index: int | Tensor | list[int], n: int) -> Tensor:

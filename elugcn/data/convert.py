@@ -25,18 +25,21 @@ def to_data(
     *,
     n_neighbors: int = 10,
     directed: bool = False,
+    or_fewer: bool = False,
 ) -> Data:
     """Make a graph from scikit-learn style input.
 
     Args:
         X: Features [n, d]: numpy array, scipy sparse matrix or torch tensor.
         y: A label per row; -1, None, NaN or "" is unknown. None: all unknown.
-        adjacency: Scipy sparse, dense or torch matrix [n, n]; a networkx graph
-            whose nodes are in the order of the rows; integer pairs [2, E]; or
+        adjacency: Scipy sparse, dense or torch matrix [n, n]; a networkx graph,
+            whose nodes are row numbers (0 to n-1) or else are listed in the order of
+            the rows; integer pairs [2, E]; or
             None for the graph of nearest neighbours of X (cosine for sparse X,
             euclidean otherwise).
         n_neighbors: Neighbours per node where no adjacency is given.
         directed: Keep the direction of the edges.
+        or_fewer: Where there are not as many rows, all of them are neighbours.
 
     Returns:
         A graph without masks; ``classes`` holds the labels in the user's dtype,
@@ -48,10 +51,18 @@ def to_data(
         labels, classes = torch.full((n,), -1), np.empty(0, dtype=np.int64)
     else:
         labels, classes = encode_labels(y, n)
+        if len(classes) == 1:
+            unknown = int((labels < 0).sum())
+            aside = f" ({unknown:,} labels say unknown, as -1 does)" if unknown else ""
+            raise InputError(
+                f"y holds only one class, {classes[0]}{aside}: expected at least two"
+            )
+    notes: list[str] = []
     if adjacency is None:
-        source, target, weight = _neighbour_graph(x, n_neighbors)
+        count = min(n_neighbors, n - 1) if or_fewer else n_neighbors
+        source, target, weight = _neighbour_graph(x, count)
     else:
-        source, target, weight = _edges_of(adjacency, n)
+        source, target, weight = _edges_of(adjacency, n, notes)
     edge_index, edge_weight, report = clean_edges(
         source, target, weight, n, directed=directed
     )
@@ -64,14 +75,18 @@ def to_data(
         classes=classes,
         class_names=[str(label) for label in classes],
         directed=directed,
-        notes=report.dropped() + ([] if adjacency is None else report.mirrored()),
+        notes=notes
+        + report.dropped()
+        + ([] if adjacency is None else report.mirrored()),
     )
 
 
-def _edges_of(adjacency: Any, n: int) -> tuple[Array, Array, Array | None]:
+def _edges_of(
+    adjacency: Any, n: int, notes: list[str]
+) -> tuple[Array, Array, Array | None]:
     """Source, target and weight from any form of adjacency."""
     if hasattr(adjacency, "nodes") and hasattr(adjacency, "edges"):
-        adjacency = _from_networkx(adjacency)
+        adjacency = _from_networkx(adjacency, notes)
     elif isinstance(adjacency, Tensor):
         adjacency = adjacency.detach().cpu()
         if adjacency.layout == torch.strided:
@@ -111,14 +126,29 @@ def _edges_of(adjacency: Any, n: int) -> tuple[Array, Array, Array | None]:
     return entries.row, entries.col, weight
 
 
-def _from_networkx(graph: Any) -> Any:
+def _from_networkx(graph: Any, notes: list[str]) -> Any:
+    """The matrix of a graph whose nodes are row numbers, or stand in their order."""
     try:
         import networkx as nx
     except ImportError as error:
         raise MissingExtraError("networkx", "networkx") from error
     if graph.number_of_nodes() == 0:
         raise InputError("adjacency is a networkx graph without nodes")
-    return nx.to_scipy_sparse_array(graph, weight="weight", format="csr")
+    nodes = list(graph)
+    whole = all(isinstance(v, int | np.integer) for v in nodes)
+    if whole and set(nodes) == set(range(len(nodes))):
+        nodes = list(range(len(nodes)))  # in whatever order edges brought them
+    else:
+        notes.append(
+            "the nodes of the networkx graph are no row numbers: row 0 of X is taken "
+            f"for node {nodes[0]!r}, and so on as the graph lists them"
+        )
+    try:
+        return nx.to_scipy_sparse_array(graph, nodes, weight="weight", format="csr")
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"adjacency has edges whose weight is no number ({error})"
+        ) from None
 
 
 def _from_pairs(pairs: Array, n: int) -> tuple[Array, Array, None]:
@@ -141,6 +171,9 @@ def _neighbour_graph(x: Tensor, n_neighbors: int) -> tuple[Array, Array, None]:
     from sklearn.neighbors import kneighbors_graph
 
     n, d = x.shape
+    if n == 1 and n_neighbors == 0:
+        alone = np.empty(0, dtype=np.int64)
+        return alone, alone, None
     if not 1 <= n_neighbors < n:
         raise InputError(
             f"n_neighbors is {n_neighbors} but X has {n:,} rows: expected a number in "

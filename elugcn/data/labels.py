@@ -46,7 +46,8 @@ def encode_labels(y: Any, n: int) -> tuple[Tensor, Array]:
     elif labels.dtype.kind == "f":
         known = ~np.isnan(labels) & (labels != -1)
     elif labels.dtype.kind == "U":
-        known = labels != ""
+        # numpy writes a NaN among strings as "nan".
+        known = (labels != "") & (labels != "nan")
     else:
         labels = labels.astype(object)
         known = np.array([not _is_unknown(label) for label in labels], dtype=bool)
@@ -79,11 +80,12 @@ def _is_unknown(label: Any) -> bool:
 
 
 def _codes(known: Array, codes: Array, classes: Array) -> tuple[Tensor, Array]:
-    if classes.dtype.kind == "f" and bool((classes != np.floor(classes)).any()):
-        raise InputError(
-            f"y holds {classes[classes != np.floor(classes)][0]}: expected classes, "
-            "not continuous numbers"
-        )
+    if classes.dtype.kind == "f":
+        wrong = classes[~np.isfinite(classes) | (classes != np.floor(classes))]
+        if len(wrong):
+            raise InputError(
+                f"y holds {wrong[0]}: expected classes, not continuous numbers"
+            )
     encoded = np.full(len(known), -1, dtype=np.int64)
     encoded[known] = codes
     return torch.from_numpy(encoded), classes

@@ -36,8 +36,7 @@ def text_of(
                 "integers"
             ) from error
     elif not (
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
+        is_text(kind)
         or pa.types.is_integer(kind)
         or pa.types.is_boolean(kind)
         or pa.types.is_null(kind)
@@ -114,7 +113,11 @@ def is_number(kind: pa.DataType) -> bool:
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type holds strings."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+    )
 
 
 def looks_numeric(cell: str) -> bool:

@@ -1,5 +1,6 @@
 """The edge table: its columns found, its node ids turned into node numbers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,21 +29,28 @@ class EdgeColumns:
 
 def find_edge_columns(
     file: TableFile,
-    source: str | None,
-    target: str | None,
-    weight: str | None,
+    named: tuple[str | None, str | None, str | None],
     ids: pa.Array,
-) -> EdgeColumns:
+    like: Mapping[str, str] | None = None,
+) -> tuple[EdgeColumns, list[str]]:
     """Settle which column is which, from what the user named and usual names.
 
     Args:
         file: The edge table.
-        source: Column the user named, or None.
-        target: Column the user named, or None.
-        weight: Column the user named, or None.
+        named: Source, target and weight as the user named them, None where not.
         ids: Node ids, to tell a file without a header.
+        like: The columns of the edge table trained on, by what they are for: the same
+            ones count here, where the user names none. None: there was no such table.
+
+    Returns:
+        The columns, and what to warn of.
     """
-    weight = file.find(weight, "weight_column", ("weight",))
+    source, target, weight = named
+    weight, alerts = _weight_column(file, weight, like)
+    # What they were called there comes before the usual names, if both are here.
+    before = (like or {}).get("source"), (like or {}).get("target")
+    if source is None and target is None and set(before) <= set(file.names):
+        source, target = before
     source = file.find(source, "source_column", SOURCE_NAMES)
     target = file.find(target, "target_column", TARGET_NAMES)
     taken = (source, target, weight, *file.unnamed)
@@ -64,7 +72,21 @@ def find_edge_columns(
             f"{file.path}, line 1: {source!r} and {target!r} are node ids, expected a "
             "header such as source,target"
         )
-    return EdgeColumns(source, target, weight)
+    return EdgeColumns(source, target, weight), alerts
+
+
+def _weight_column(
+    file: TableFile, named: str | None, like: Mapping[str, str] | None
+) -> tuple[str | None, list[str]]:
+    if named is not None or like is None:
+        return file.find(named, "weight_column", ("weight",)), []
+    before = like.get("weight")
+    if before is None or before in file.names:
+        return before, []
+    return None, [
+        f"{file.path}: no column {before!r}, the weights of the edges trained on: all "
+        "weigh 1 (weight_column)"
+    ]
 
 
 def read_edges(

@@ -2,7 +2,7 @@
 
 import csv
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ import pyarrow.parquet as pa_parquet
 from elugcn.errors import InputError
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+# Bytes that are parsed at once. A line must fit into two blocks, the header into one.
+_BLOCKS = (2**20, 2**25, 2**30)
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,12 @@ class TableFile:
         if not path.is_file():
             raise InputError(f"{option} file {path}: does not exist or is no file")
         try:
-            _refuse_utf16(path)
+            _refuse_other_kinds(path)
             if path.name.lower().endswith(".parquet"):
                 names = pa_parquet.ParquetFile(path).schema_arrow.names
             else:
-                with pa_csv.open_csv(str(path), parse_options=_dialect(path)) as reader:
-                    names = reader.schema.names
-        except (pa.ArrowInvalid, OSError, EOFError) as error:
+                names = _with_room(path, lambda room: _header(path, room))
+        except (pa.ArrowInvalid, OSError, EOFError, UnicodeError) as error:
             raise _unreadable(path, error) from error
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -110,10 +111,16 @@ class TableFile:
                 include_columns=list(columns),
                 column_types={name: pa.large_string() for name in text},
             )
-            return pa_csv.read_csv(
-                str(self.path), parse_options=parse, convert_options=convert
+            return _with_room(
+                self.path,
+                lambda room: pa_csv.read_csv(
+                    str(self.path),
+                    read_options=room,
+                    parse_options=parse,
+                    convert_options=convert,
+                ),
             )
-        except (pa.ArrowInvalid, OSError, EOFError) as error:
+        except (pa.ArrowInvalid, OSError, EOFError, UnicodeError) as error:
             raise _unreadable(self.path, error) from error
 
     def place(self, *rows: int) -> str:
@@ -165,15 +172,42 @@ def _lines(path: Path, rows: Sequence[int]) -> list[int]:
     return [found.get(row, row + 2) for row in rows]
 
 
-def _refuse_utf16(path: Path) -> None:
+def _header(path: Path, room: pa_csv.ReadOptions) -> list[str]:
+    with pa_csv.open_csv(
+        str(path), read_options=room, parse_options=_dialect(path)
+    ) as reader:
+        names: list[str] = reader.schema.names
+        return names
+
+
+def _with_room(path: Path, read: Callable[[pa_csv.ReadOptions], Any]) -> Any:
+    """Read in blocks of the usual size, or, where a line is longer, in larger ones."""
+    *usual, largest = _BLOCKS
+    for size in usual if path.stat().st_size else ():
+        try:
+            return read(pa_csv.ReadOptions(block_size=size))
+        except pa.ArrowInvalid as error:
+            if not any(words in str(error) for words in ("straddl", "or block")):
+                raise
+    return read(pa_csv.ReadOptions(block_size=largest))
+
+
+def _refuse_other_kinds(path: Path) -> None:
+    """Say of a file by its first bytes that it is not what its name says."""
     with path.open("rb") as file:
-        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{path}: is UTF-16; save it as CSV in UTF-8")
+        head = file.read(64)
+    start, name = head[:2], path.name.lower()
+    if start in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(f"{path}: is UTF-16; save it as CSV in UTF-8")
+    if start == b"\x1f\x8b" and not name.endswith(".gz"):
+        raise InputError(f"{path}: is compressed; call it {path.name}.gz")
+    if start == b"PK" and b"\0" in head:
+        raise InputError(f"{path}: is a workbook or archive; save it as CSV in UTF-8")
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
     reason = str(error).splitlines()[0]
-    if "UTF8" in reason:
+    if "UTF8" in reason or isinstance(error, UnicodeError):
         line = _first_wrong_line(path)
         return InputError(f"{path}, line {line}: is not UTF-8; save it as CSV in UTF-8")
     if "columns, got" in reason:

@@ -109,8 +109,12 @@ def _classes(names: set[str], text: pa.Array, name: str, file: TableFile) -> lis
             f"on {rows:,} nodes: expected classes (label_column)"
         )
     if len(names) == 1:
+        only = min(names)
+        cells = [v for v in pc.unique(text).to_pylist() if looks_numeric(v)]
+        minus = only != "-1" and any(float(v) == -1 for v in cells)
+        aside = " (-1 means unlabelled)" if minus else ""
         raise InputError(
-            f"{file.path}: column {name!r} has only one class, {min(names)!r}: "
+            f"{file.path}: column {name!r} has only one class, {only!r}{aside}: "
             "expected at least two"
         )
     if all(re.fullmatch(r"[+-]?\d+", name) for name in names):

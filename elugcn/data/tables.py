@@ -3,6 +3,7 @@
 import hashlib
 import warnings
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,12 @@ def load_tables(
     # A graph to predict on is read as the one that was trained on.
     like = schema or {}
     id_column = id_column or like.get("id_column", "id")
+    wants_label = schema is None or label_column is not None
     label_column = label_column or like.get("label_column", "label")
     directed = bool(like.get("directed")) if directed is None else directed
     node_file.require(id_column, "id_column")
     label: str | None = label_column
-    if schema is None or label_column in node_file.names:
+    if wants_label or label_column in node_file.names:
         node_file.require(label_column, "label_column")
     else:
         label = None
@@ -121,9 +123,13 @@ def load_tables(
             notes += number_notes(columns)
         matrix, names, odd = encode_columns(table, columns, node_file)
         alerts += odd
-    edge_columns = find_edge_columns(
-        edge_file, source_column, target_column, weight_column, ids
+    edge_columns, missing = find_edge_columns(
+        edge_file,
+        (source_column, target_column, weight_column),
+        ids,
+        _edges_before(schema),
     )
+    alerts += missing
     edge_index, edge_weight, edge_notes = read_edges(
         edge_file, edge_columns, ids, directed
     )
@@ -155,6 +161,7 @@ def load_tables(
         "id_column": id_column,
         "label_column": label_column,
         "directed": directed,
+        "edge_columns": asdict(edge_columns),
     }
     if features == "identity":
         _same_nodes(data, node_file, schema)
@@ -180,6 +187,14 @@ def _feature_kind(features: str | None, schema: dict[str, Any] | None) -> str:
             f"features is {features!r} but the schema says {schema['features']!r}"
         )
     return str(schema["features"])
+
+
+def _edges_before(schema: dict[str, Any] | None) -> dict[str, str] | None:
+    """The columns of the edges trained on; None if that is not known."""
+    columns = None if schema is None else schema.get("edge_columns")
+    if not isinstance(columns, dict):
+        return None
+    return {key: name for key, name in columns.items() if isinstance(name, str)}
 
 
 def _wanted_columns(

@@ -228,3 +228,23 @@ def test_labels_that_the_model_does_not_know(
     assert done.code == 0
     assert "does not know count as unlabelled: 'new'" in done.err
     assert done.json["accuracy"] > 0.5  # of the others
+
+
+@pytest.mark.parametrize(
+    "asked", [["--features", "degree"], ["--directed"], ["--split", "3"]]
+)
+def test_options_of_another_graph_need_one(
+    asked: list[str], elugcn: Command, trained: Path
+) -> None:
+    done = elugcn("predict", trained, *asked)
+    assert done.code == 2
+    assert f"{asked[0]} goes with" in done.err
+
+
+def test_a_run_is_not_written_over(elugcn: Command, trained: Path) -> None:
+    before = (trained / "model.json").read_bytes()
+    done = elugcn("predict", trained, "--out", trained / "model.json")
+    assert done.code == 2
+    assert "that is a file of the run" in done.err
+    assert (trained / "model.json").read_bytes() == before
+    assert elugcn("predict", trained, "--out", trained / "predictions.csv").code == 0

@@ -120,6 +120,23 @@ def test_tables_that_moved_or_changed(
     assert "label propagation" in text
 
 
+def test_a_run_is_the_same_from_wherever_it_is_looked_at(
+    elugcn: Command, tables: Tables, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert elugcn("train", *tables.write(), *QUICK, "--quiet", "--out", "run").code == 0
+    page = (folder / "run/report.html").read_bytes()
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    assert elugcn("report", "../run", "--json").json["notes"] == []
+    assert (folder / "run/report.html").read_bytes() == page
+    again = ["--config", "../run/config.yaml", "--no-report", "--quiet"]
+    assert elugcn("train", *again, "--out", "run").code == 0
+    ours, theirs = (
+        Path(run, "predictions.csv").read_text() for run in ("run", "../run")
+    )
+    assert ours == theirs
+
+
 def test_a_page_that_fails_does_not_cost_the_run(
     elugcn: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

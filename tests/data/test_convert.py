@@ -82,6 +82,44 @@ def test_networkx_weights_and_node_order() -> None:
     assert data.edge_weight.tolist() == [0.5]
 
 
+def test_networkx_nodes_that_are_row_numbers_may_come_in_any_order() -> None:
+    made = nx.Graph([(2, 1), (1, 0)])
+    made.add_node(3)
+    assert list(made) == [2, 1, 0, 3]
+    data = to_data(X, adjacency=made)
+    assert data.edge_index.tolist() == to_data(X, adjacency=DENSE).edge_index.tolist()
+    assert data.notes == []
+    # Others are taken as they are listed, which is said.
+    shifted = to_data(X, adjacency=nx.relabel_nodes(made, {3: 4}))
+    assert shifted.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert shifted.notes[0].startswith("the nodes of the networkx graph are no row")
+    made.add_edge(0, 3, weight="heavy")
+    with pytest.raises(InputError, match="adjacency has edges whose weight is no num"):
+        to_data(X, adjacency=made)
+
+
+def test_labels_that_say_unknown_are_counted_where_one_class_is_left() -> None:
+    with pytest.raises(
+        InputError, match=r"y holds only one class, 1 \(2 labels say unknown, as -1"
+    ):
+        to_data(X, [-1, 1, 1, -1])
+    with pytest.raises(InputError, match=r"y holds only one class, a: expected"):
+        to_data(X, ["a"] * 4)
+
+
+def test_nan_among_strings_and_infinity() -> None:
+    data = to_data(X, np.array(["a", "b", np.nan, ""]), DENSE)
+    assert data.y.tolist() == [0, 1, -1, -1]
+    with pytest.raises(InputError, match="y holds inf: expected classes"):
+        to_data(X, np.array([0.0, 1.0, np.inf, np.nan]))
+
+
+def test_fewer_rows_than_neighbours() -> None:
+    pair = to_data(X[:2], n_neighbors=5, or_fewer=True)
+    assert pair.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert to_data(X[:1], n_neighbors=5, or_fewer=True).edge_index.shape == (2, 0)
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     n=st.integers(1, 6),

@@ -198,15 +198,92 @@ def test_schema_round_trip(load: Callable[..., Data]) -> None:
     assert same.table_schema == data.table_schema
     # Other order, an extra column, no labels, ages that look like integers.
     other = "extra,colour,id,member,age\nx,blue,n1,false,7\ny,,n2,true,8\n"
-    fresh = load(other, "source,target\nn1,n2\n", schema=schema)
+    fresh = load(other, "source,target,weight\nn1,n2,1\n", schema=schema)
     assert fresh.x.tolist() == [[7, 0, 1, 0], [8, 1, 0, 0]]
     assert fresh.y.tolist() == [-1, -1]
     assert fresh.class_names == ["9", "10"]
     assert not (fresh.train_mask | fresh.val_mask | fresh.test_mask).any()
     labelled = "colour,id,member,age,label\nblue,n1,false,7,10\nred,n2,true,8,\n"
-    tested = load(labelled, "source,target\nn1,n2\n", schema=schema)
+    tested = load(labelled, "source,target,weight\nn1,n2,1\n", schema=schema)
     assert tested.y.tolist() == [1, -1]
     assert tested.test_mask.tolist() == [True, False]
+
+
+def test_edges_are_read_as_those_trained_on(
+    tmp_path: Path, load: Callable[..., Data]
+) -> None:
+    nodes = "id,label,f\na,x,1\nb,y,2\nc,x,3\n"
+    # Named by the user, the other way round than usual names would have it.
+    edges = "source,target,weight,strength\na,b,9,0.5\nb,c,9,0.25\n"
+    named = {"source_column": "target", "target_column": "source"}
+    data = load(nodes, edges, weight_column="strength", directed=True, **named)
+    assert data.edge_index.tolist() == [[1, 2], [0, 1]]
+    schema = json.loads(json.dumps(data.table_schema))
+    again = load(nodes, edges, schema=schema)
+    assert again.edge_index.tolist() == data.edge_index.tolist()
+    assert again.edge_weight.tolist() == [0.5, 0.25]
+    # What is said now comes first.
+    now = load(nodes, edges, schema=schema, weight_column="weight", source_column="source",
+               target_column="target")  # fmt: skip
+    assert now.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert now.edge_weight.tolist() == [9, 9]
+    # Columns of other names: the usual ones, and weights that are missed.
+    with pytest.raises(
+        UserWarning, match=r"edges\.csv: no column 'strength'.* weigh 1"
+    ):
+        load(nodes, "src,dst\na,b\n", schema=schema)
+    # A weight that the model was not trained with does not count.
+    plain = load(nodes, "source,target\na,b\nb,c\n").table_schema
+    assert load(nodes, edges, schema=plain).edge_weight is None
+    for old in (None, ["source"], {"weight": 3}):
+        before = load(nodes, edges, schema=schema | {"edge_columns": old})
+        assert before.edge_index.tolist() == [[0, 1], [1, 2]]
+
+
+def test_a_label_column_that_is_named_must_be_there(
+    load: Callable[..., Data],
+) -> None:
+    schema = load().table_schema
+    with pytest.raises(InputError, match=r"no column 'klass' \(label_column\)"):
+        load(schema=schema, label_column="klass")
+
+
+@pytest.mark.parametrize("long", ["header", "row", "cell"])
+def test_lines_longer_than_a_block_are_read(
+    long: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elugcn.data.table_files._BLOCKS", (2**10, 2**12, 2**20))
+    wide = 4_000 if long != "cell" else 1
+    names = [f"feature number {i}" if long == "header" else f"{i}" for i in range(wide)]
+    cells = ["1" if long == "header" else "1.00000001"] * wide
+    note = ",note" if long == "cell" else ""
+    lines = [",".join(["id", "label", *names]) + note]
+    for row, name in enumerate("abcd"):
+        text = f",{'x' * 30_000}" if long == "cell" else ""
+        lines.append(",".join([name, "xy"[row % 2], *cells]) + text)
+    (tmp_path / "nodes.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    data = load_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv")
+    assert data.x.shape[0] == 4
+    assert data.x.to_dense()[:, :wide].min() == 1
+    assert data.y.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"id,\xe2ge,label\na,1,x\n", "line 1: is not UTF-8"),
+        (gzip.compress(b"id,label\n"), r"is compressed; call it nodes\.csv\.gz"),
+        (b"PK\x03\x04\x14\0\0\0", "is a workbook or archive"),
+    ],
+)
+def test_files_that_are_not_what_they_are_called(
+    content: bytes, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "nodes.csv").write_bytes(content)
+    (tmp_path / "edges.csv").write_text("source,target\n")
+    with pytest.raises(InputError, match=rf"nodes\.csv.*{message}"):
+        load_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv")
 
 
 def test_category_never_seen_warns(tmp_path: Path, load: Callable[..., Data]) -> None:
