@@ -1,6 +1,7 @@
 """The labels of the node table: which cells are classes, and which say nothing."""
 
 import re
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +50,10 @@ def node_labels(
     if known is None:
         classes = _classes(set(class_of.values()), text, name, file)
     else:
+        # True in one kind of file is true in another.
+        truths = {name.lower(): name for name in known}
+        if truths.keys() <= {"true", "false"}:
+            class_of = {v: truths.get(c.lower(), c) for v, c in class_of.items()}
         # A graph to predict on needs no labels: others than the model's don't count.
         classes, notes = known, _strangers(class_of, known, file)
         class_of = {v: c for v, c in class_of.items() if c in known}
@@ -77,7 +82,7 @@ def _numbers(
     class_of = {value: value for value in found}
     if any("." in value for value in found):
         # pandas writes integers with gaps as 1.0: the same class as 1.
-        class_of = {value: str(int(float(value))) for value in found}
+        class_of = {value: str(int(Decimal(value))) for value in found}
     minus = [value for value in found if float(value) == -1]
     others = [value for value in found if value not in minus]
     means_none = minus and others and all(float(value) >= 0 for value in others)

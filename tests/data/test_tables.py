@@ -240,6 +240,18 @@ def test_edges_are_read_as_those_trained_on(
         assert before.edge_index.tolist() == [[0, 1], [1, 2]]
 
 
+def test_labels_are_the_same_in_every_kind_of_file(load: Callable[..., Data]) -> None:
+    truths = load("id,label,f\na,True,1\nb,False,2\n", "u,v\na,b\n")
+    assert truths.class_names == ["False", "True"]
+    other = "id,label,f\na,true,1\nb,false,2\n"
+    again = load(other, "u,v\na,b\n", schema=truths.table_schema)
+    assert again.y.tolist() == truths.y.tolist() == [1, 0]
+    # More digits than a float has.
+    large = "id,label,f\na,12345678901234567.0,1\nb,12345678901234568.0,2\n"
+    found = load(large, "u,v\na,b\n").class_names
+    assert found == ["12345678901234567", "12345678901234568"]
+
+
 def test_a_label_column_that_is_named_must_be_there(
     load: Callable[..., Data],
 ) -> None:
