@@ -132,8 +132,7 @@ def _summary(metrics: dict[str, Any]) -> None:
         if details.get("left_out"):
             names = escape(", ".join(details["left_out"]))
             table.add_row("left out", f"{names}: too slow on a graph of this size")
-        chosen = escape(details["chosen"])
-        table.add_row("chosen", f"{chosen}, η = {details['eta']:g}")
+        table.add_row("chosen", escape(_chosen(details)))
     took = f"{metrics['seconds']['total']:.1f} s"
     where = f"{metrics['device']}, {metrics['threads']} thread(s)"
     table.add_row("time", f"{took} on {where}")
@@ -142,3 +141,11 @@ def _summary(metrics: dict[str, Any]) -> None:
     if page.exists():
         table.add_row("report", f"[bold]{escape(str(page))}[/bold]")
     screen.print(table)
+
+
+def _chosen(details: dict[str, Any]) -> str:
+    """What is returned, with the share η of the ELU view where it has one."""
+    names = str(details["chosen"]).split(" + ")
+    etas = details["etas"]
+    shown = [f"{n} (η = {etas[n]:g})" if etas.get(n) else n for n in names]
+    return " + ".join(shown)

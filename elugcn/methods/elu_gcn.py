@@ -111,6 +111,7 @@ def _as_prediction(
         "eta": chosen.eta,
         "best_epoch": chosen.trained.epoch,
         "candidates": {c.name: c.val_accuracy for c in candidates},
+        "etas": {c.name: c.eta for c in candidates},
     }
     return Prediction(
         logits=chosen.logits,

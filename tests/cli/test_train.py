@@ -10,6 +10,7 @@ import yaml
 
 from elugcn.cli.common import settle
 from elugcn.cli.options import FitOptions, GraphOptions
+from elugcn.cli.train import _chosen
 from elugcn.data.datasets import load_dataset
 from elugcn.training.progress import SILENT, Progress
 from tests.cli.conftest import LABELS, Command, Tables, rows_of
@@ -398,3 +399,12 @@ def test_no_validation_nodes_if_none_are_wanted(
     assert done.json["val_accuracy"] is None
     splits = {row["split"] for row in rows_of(folder / "run/predictions.csv")}
     assert splits == {"train", "test", ""}
+
+
+def test_the_share_of_the_elu_view_stands_beside_its_member() -> None:
+    details = {
+        "chosen": "random, round 1 + two views + gcn",
+        "etas": {"random, round 1": 0.0, "two views": 0.35, "gcn": 0.0, "other": 0.1},
+    }
+    assert _chosen(details) == "random, round 1 + two views (η = 0.35) + gcn"
+    assert _chosen(details | {"chosen": "gcn"}) == "gcn"
