@@ -113,7 +113,8 @@ def speed(folder: Path) -> str:
     of = {r["metric"]: float(r["value"]) for r in scale if int(r["n"]) == largest}
     text = (
         "An epoch of ELU-GCN, both views, contrast and validation, takes "
-        f"{span('ratio_gcn')} of the time of an epoch of PyG's GCN and "
+        f"{span('ratio_gcn')} of the time of an epoch of PyG's GCN (dense "
+        "features, as in PyG's example) and "
         f"{span('ratio_gat')} of its GAT's ({datasets} datasets, one thread). A drawn "
         f"graph of {largest:,} nodes of degree 10 takes {of['total_s']:.0f} seconds of "
         f"one core for {of['epochs']:.0f} epochs of every stage, and "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,7 +64,9 @@ def run(
     """Make a table or figure of the paper: CSV, PNG, SVG and a Markdown page.
 
     Every finished run is kept in the store: the same command goes on where it
-    stopped. Exit code 1: some runs failed.
+    stopped. --datasets and --methods say what to run; the page also shows what the
+    store has of the rest, unless --out names a place for a page of its own. Exit
+    code 1: some runs failed.
     """
     # Here, as drawing takes a second to load and the other commands do not draw.
     from elugcn.experiments.overview import write_overview
@@ -90,8 +93,13 @@ def run(
         number = seeds or (QUICK_SEEDS if quick else one.seeds)
         scope = Scope(quick, number, *named)
         command = _command(one, scope, store, out)
+        whole = None
+        if out is None and any(named):
+            # The page that is there is not cut down to what is asked for now.
+            wide = replace(scope, datasets=None, methods=None)
+            whole = wide, _command(one, wide, store, out)
         try:
-            reports.append(reproduce(one, scope, circumstances, folder, command))
+            reports.append(reproduce(one, scope, circumstances, folder, command, whole))
         except NothingToShowError as error:
             # Of several experiments the others may well have something to show.
             if len(chosen) == 1:

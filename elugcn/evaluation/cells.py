@@ -39,6 +39,7 @@ class Cell:
         seconds: mean time of a fit.
         peak_rss_mb: highest memory of a run.
         best: whether no method has a higher mean on the dataset.
+        most: how many runs the methods with most of them have on the dataset.
     """
 
     method: str
@@ -51,6 +52,7 @@ class Cell:
     seconds: float | None = None
     peak_rss_mb: float | None = None
     best: bool = False
+    most: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,17 @@ def summarize_rows(
             _cell(name, dataset, own[name, dataset], outcomes, papers.get(name))
             for name in names
         ]
-        means = [c.summary.mean for c in column if c.summary.mean is not None]
+        # Means that are equal in truth may differ in the last digits.
+        rounded = {c.method: _rounded(c.summary.mean) for c in column}
+        means = [mean for mean in rounded.values() if mean is not None]
+        most = max(c.summary.runs for c in column)
         for cell in column:
             mine = _accuracies(own[cell.method, dataset], outcomes)
             alone = cell.method == reference
             cells[cell.method, dataset] = replace(
                 cell,
-                best=bool(means) and cell.summary.mean == max(means),
+                best=bool(means) and rounded[cell.method] == max(means),
+                most=most,
                 difference=None if alone else paired_difference(mine, others),
             )
     return Comparison(names, datasets, cells, _notes(cells, outcomes), reference)
@@ -156,6 +162,10 @@ def _cell(
         seconds=sum(seconds) / len(seconds) if seconds else None,
         peak_rss_mb=max((float(r["peak_rss_mb"]) for r in records), default=None),
     )
+
+
+def _rounded(mean: float | None) -> float | None:
+    return None if mean is None else round(mean, 9)
 
 
 def _accuracies(jobs: Sequence[Job], outcomes: Outcomes) -> dict[Pair, float]:

@@ -30,8 +30,7 @@ DATASETS = {
     "uf21": "uf",
 }
 NOTES = {
-    "caltech36": "the paper's Caltech row prints the sizes of Northeastern19: "
-    "its numbers may be of that graph",
+    "caltech36": "the paper's Caltech row prints the sizes of Northeastern19",
 }
 # The ablation prints the rows of the first table again, and one of its own.
 _TABLES = ("classification", "social", "ablation")

@@ -206,7 +206,20 @@ def _check(record: Record, path: Path) -> None:
             )
     for key in _ACCURACIES:
         value = record[key]
-        if value is not None and not (
-            isinstance(value, int | float) and 0 <= value <= 1
-        ):
+        if value is not None and not (_is_number(value) and 0 <= value <= 1):
             raise InputError(f"{path}: damaged, {key} is {value!r}; expected 0 to 1")
+    times = record["seconds"]
+    right = {
+        "seconds": isinstance(times, dict) and all(map(_is_number, times.values())),
+        "peak_rss_mb": _is_number(record["peak_rss_mb"]),
+        "packages": isinstance(record["packages"], dict),
+    }
+    for key, is_right in right.items():
+        if not is_right:
+            raise InputError(
+                f"{path}: damaged, {key} is {record[key]!r}; delete it to run it again"
+            )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

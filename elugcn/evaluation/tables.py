@@ -101,19 +101,25 @@ def further_blocks(comparison: Comparison) -> list[str]:
 
 
 def as_latex(comparison: Comparison) -> str:
-    """A booktabs table of the accuracies; the notes are comments above it."""
+    """Booktabs tables of accuracies and differences; notes are comments above them."""
     lines = [f"% {' '.join(note.split())}" for note in comparison.notes]
-    lines.append(rf"\begin{{tabular}}{{l{'c' * len(comparison.datasets)}}}")
-    lines.append(r"\toprule")
+    lines += [f"% {_caption(comparison)}", *_tabular(comparison, _latex_cell)]
+    if _has_differences(comparison):
+        lines += ["", f"% {_difference_caption(comparison)}"]
+        lines += _tabular(comparison, _latex_difference)
+    return "\n".join(lines) + "\n"
+
+
+def _tabular(comparison: Comparison, show: Callable[[Cell], str]) -> list[str]:
+    lines = [rf"\begin{{tabular}}{{l{'c' * len(comparison.datasets)}}}", r"\toprule"]
     header = ["Method", *comparison.datasets]
     lines.append(" & ".join(map(escape_latex, header)) + r" \\")
     lines.append(r"\midrule")
     for method in comparison.methods:
-        cells = [_latex_cell(comparison.cells[method, d]) for d in comparison.datasets]
+        cells = [show(comparison.cells[method, d]) for d in comparison.datasets]
         name = escape_latex(shown_name(method))
         lines.append(" & ".join([name, *cells]) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    return "\n".join(lines) + "\n"
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
 def as_terminal(comparison: Comparison) -> str:
@@ -147,12 +153,13 @@ FORMATS: dict[str, Callable[[Comparison], str]] = {
 
 
 def ours(cell: Cell) -> str:
-    """``81.50 ± 0.40``, with how many runs it is of where some failed."""
+    """``81.50 ± 0.40``, and of how many runs where some failed or are missing."""
     if cell.summary.mean is None:
         return "failed" if cell.failed else _NOTHING
     text = plus_minus(cell.summary.mean, cell.summary.std)
-    total = cell.summary.runs + cell.failed
-    return f"{text} [{cell.summary.runs} of {total}]" if cell.failed else text
+    runs = cell.summary.runs
+    total = max(runs + cell.failed, cell.most)
+    return f"{text} [{runs} of {total}]" if runs < total else text
 
 
 def papers(cell: Cell) -> str:
@@ -170,14 +177,22 @@ def plus_minus(mean: float, std: float | None) -> str:
 
 
 def difference_text(cell: Cell) -> str:
-    """``+1.20 [0.80, 1.60], p = 0.001``."""
+    """``+1.20 [0.80, 1.60], p = 0.001``; and of how many pairs, if fewer than runs."""
     d = cell.difference
     if d is None:
         return _NOTHING
-    text = f"{d.mean:+.2f} [{d.low:.2f}, {d.high:.2f}]"
-    if d.t_pvalue is None:
-        return text
-    return text + (", p < 0.001" if d.t_pvalue < 0.001 else f", p = {d.t_pvalue:.3f}")
+    mean, low, high = (without_minus_zero(v, 2) for v in (d.mean, d.low, d.high))
+    text = f"{mean:+.2f} [{low:.2f}, {high:.2f}]"
+    if d.t_pvalue is not None:
+        small = d.t_pvalue < 0.001
+        text += ", p < 0.001" if small else f", p = {d.t_pvalue:.3f}"
+    # Else it would seem to contradict the means of all runs.
+    return text if d.pairs >= cell.most else f"{text}, {d.pairs} pairs"
+
+
+def without_minus_zero(value: float, digits: int) -> float:
+    """Rounded, and 0 where that leaves −0."""
+    return round(value, digits) + 0.0
 
 
 def cost(cell: Cell) -> str:
@@ -231,6 +246,12 @@ def _latex_cell(cell: Cell) -> str:
     text = escape_latex(ours(cell).replace(_NOTHING, "--"))
     text = rf"\textbf{{{text}}}" if cell.best else text
     return text + escape_latex(papers(cell))
+
+
+def _latex_difference(cell: Cell) -> str:
+    text = escape_latex(difference_text(cell).replace(_NOTHING, "--"))
+    # Minus signs and comparisons as mathematics.
+    return re.sub(r"([+-]\d[\d.]*|p [<=] [\d.]+)", r"$\1$", text)
 
 
 def _terminal_cell(cell: Cell) -> Text:

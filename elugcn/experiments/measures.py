@@ -27,6 +27,7 @@ from elugcn.core.complexity import (
     label_distribution,
     own_class_weight,
 )
+from elugcn.core.direction import label_operator
 from elugcn.core.operators import ELUGraph
 from elugcn.core.propagation import propagate_labels
 from elugcn.core.utilization import LabelUtilization, Utilization
@@ -113,8 +114,8 @@ def theory(fitted: Fitted) -> dict[str, Any]:
     proof: Â X and S* X. ``complexity_two`` is after both layers of the two views with
     weights and activation left out: Â Â X and Â S* X. X is as the method scales it.
     ``label_distance`` is ‖A Y − Y_true‖_F/√n with the rows of A Y made distributions
-    (``label_distribution``), Y the training labels; for ``lpa`` A Y is label
-    propagation over Â, as the appendix states the theorem. ``reached`` and
+    (``label_distribution``), Y the training labels; for ``lpa`` A Y is the method's
+    label propagation, with which the appendix states the theorem. ``reached`` and
     ``label_accuracy`` are the shares of nodes where A Y is not zero, and where its
     largest entry is the true class. ``own_class`` is the weight of a node's own class
     with all labels known.
@@ -125,7 +126,8 @@ def theory(fitted: Fitted) -> dict[str, Any]:
     x, adj, c = problem.x, problem.adj, problem.num_classes
     truth = torch.where(problem.train_mask, -1, problem.y)
     known = problem.train_labels
-    propagated = propagate_labels(adj, known, c, config.lpa_steps, config.lpa_alpha)
+    spread = label_operator(problem.spread, config.lpa_graph)
+    propagated = propagate_labels(spread, known, c, config.lpa_steps, config.lpa_alpha)
     return {
         "nodes": int((truth >= 0).sum()),
         "complexity_features": davies_bouldin(x, truth),

@@ -82,6 +82,7 @@ def reproduce(
     circumstances: Circumstances,
     folder: Path,
     command: str,
+    whole: tuple[Scope, str] | None = None,
 ) -> Report:
     """Run an experiment and write its page, if any of its runs succeeds.
 
@@ -91,6 +92,8 @@ def reproduce(
         circumstances: where and how.
         folder: of the page.
         command: what makes the page again, for the page to say.
+        whole: a wider scope, and the command for it: if the store has runs of it
+            beyond ``scope``, the page shows them, too.
 
     Raises:
         NothingToShowError: no run of it is asked for, possible, or in the store.
@@ -105,9 +108,6 @@ def reproduce(
     if circumstances.run:
         plan, absent = _with_data(plan, circumstances)
     outcomes = _outcomes([p.job for p in plan], circumstances)
-    finished = [
-        Finished(p, outcomes.done[p.job]) for p in plan if p.job in outcomes.done
-    ]
     failed = [
         f"{job.title}: {record.get('error')}" for job, record in outcomes.failed.items()
     ]
@@ -120,9 +120,19 @@ def reproduce(
             f"{name} is left out, its data is not there: "
             f"{', '.join(dataset_info(name).files)}"
             for name in absent
-        ]
-        + _missing(plan, outcomes),
+        ],
     )
+    if whole is not None:
+        wider, more = _with_stored(plan, experiment.plan(whole[0]), circumstances)
+        if more.done:
+            plan, (scope, command) = wider, whole
+            outcomes = Outcomes(
+                outcomes.done | more.done, outcomes.failed | more.failed
+            )
+    report.notes += _missing(plan, outcomes)
+    finished = [
+        Finished(p, outcomes.done[p.job]) for p in plan if p.job in outcomes.done
+    ]
     if not finished:
         if failed:
             return report
@@ -147,6 +157,17 @@ def _outcomes(jobs: Sequence[Job], circumstances: Circumstances) -> Outcomes:
         device=circumstances.device,
         monitor=circumstances.monitor,
     )
+
+
+def _with_stored(
+    plan: Sequence[Planned], whole: Sequence[Planned], circumstances: Circumstances
+) -> tuple[list[Planned], Outcomes]:
+    """A wider plan with this one in it, and what the store has of the rest."""
+    mine = {p.job for p in plan}
+    others = [p for p in whole if p.job not in mine]
+    known = set(whole)
+    wider = [*whole, *(p for p in plan if p not in known)]
+    return wider, stored_outcomes([p.job for p in others], circumstances.store)
 
 
 def _with_data(

@@ -79,16 +79,13 @@ def write(finished: list[Finished], page: Page) -> None:
     )
     for dataset in dict.fromkeys(key[0] for key in found):
         for sweep in (GRID, ETA):
-            means = [
-                s.mean
+            means = {
+                key[2:]: s.mean
                 for key, (s, _) in found.items()
                 if key[:2] == (dataset, sweep) and s.mean is not None
-            ]
+            }
             if means:
-                page.text(
-                    f"{dataset}, {sweep}: {min(means):.2f} to {max(means):.2f} over "
-                    f"{len(means)} settings."
-                )
+                page.text(_in_words(dataset, sweep, means))
     page.csv(
         page.experiment.name,
         HEADER,
@@ -97,6 +94,31 @@ def write(finished: list[Finished], page: Page) -> None:
             for key, (summary, seconds) in found.items()
         ),
     )
+
+
+def _in_words(
+    dataset: str, sweep: str, means: dict[tuple[float, float, float], float]
+) -> str:
+    """The range of a sweep and where its ends are."""
+    best, worst = max(means, key=lambda k: means[k]), min(means, key=lambda k: means[k])
+
+    def at(key: tuple[float, float, float]) -> str:
+        tau, weight, eta = key
+        return f"η = {eta:g}" if sweep == ETA else f"τ = {tau:g}, λ = {weight:g}"
+
+    text = (
+        f"{dataset}, {sweep}: from {means[worst]:.2f} ({at(worst)}) to "
+        f"{means[best]:.2f} ({at(best)}) over {len(means)} settings."
+    )
+    if sweep == ETA:
+        first, last = min(means, key=lambda k: k[2]), max(means, key=lambda k: k[2])
+        text += (
+            f" The original view alone ({at(first)}) has {means[first]:.2f}, the ELU "
+            f"view alone ({at(last)}) {means[last]:.2f}."
+            if (first[2], last[2]) == (0.0, 1.0)
+            else ""
+        )
+    return text
 
 
 def summarize_sweeps(

@@ -92,8 +92,9 @@ better for complexity and distance.
 - Label distance is ‖AY − Y_true‖/√n with Y the training labels and A = Â or S\\*. Rows
   of AY are made distributions: what is negative counts as zero, then the row is
   divided by its sum; a node that no label reaches keeps a row of zeros, whose distance
-  is 1. One step of Â reaches few nodes, so label propagation over Â, with which the
-  appendix states the theorem, stands beside it.
+  is 1. One step of Â reaches few nodes, so label propagation, with which the appendix
+  states the theorem, stands beside it: over Â, or, where the tuned values say so
+  (Wikipedia graphs), between nodes that point to the same nodes.
 - Labels right: the largest entry of AY is the true class. Own class: the weight that a
   node gives to its own class, all labels known (the term I₀P₀ + I₁P₁ of the proof;
   where the method gives Â self-loops they count)."""

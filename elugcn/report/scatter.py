@@ -1,10 +1,11 @@
-"""Time against accuracy: a dot with its name for each method."""
+"""Time against accuracy: a dot for each method."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -34,38 +35,38 @@ def draw_scatter(
     figure, axes = panels(len(content), columns, 3.1, 2.6)
     names = list(dict.fromkeys(p.name for _, points in content for p in points))
     for axis, (title, points) in zip(axes, content, strict=True):
-        # Names of the slower half go to the left, so that they stay in the panel.
-        middle = (min(p.x for p in points) * max(p.x for p in points)) ** 0.5
         for point in points:
-            _draw(axis, point, names.index(point.name), point.x > middle)
+            _draw(axis, point, names.index(point.name))
         axis.set_title(title)
         axis.set_xscale("log")
         axis.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
         axis.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.margins(x=0.15, y=0.2)
+    # One legend for all: names beside the dots would lie upon each other.
+    seen: dict[str, Artist] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        seen.update(zip(labels, handles, strict=True))
+    figure.legend(
+        handles=[seen[name] for name in names],
+        labels=names,
+        loc="outside upper center",
+        ncols=len(names),
+    )
     figure.supxlabel(xlabel, fontsize=9)
     figure.supylabel(ylabel, fontsize=9)
     return figure
 
 
-def _draw(axis: Axes, point: Point, place: int, left: bool) -> None:
-    colour = colour_of(point.name, place)
+def _draw(axis: Axes, point: Point, place: int) -> None:
     axis.errorbar(
         point.x,
         point.y,
         yerr=point.spread or 0.0,
         fmt=marker_of(place),
-        color=colour,
+        color=colour_of(point.name, place),
         markersize=6.5 if is_ours(point.name) else 5.0,
         elinewidth=1.0,
-    )
-    axis.annotate(
-        point.name,
-        (point.x, point.y),
-        xytext=(-6 if left else 6, 4),
-        ha="right" if left else "left",
-        textcoords="offset points",
-        color=colour,
-        fontsize=8,
+        label=point.name,
     )

@@ -59,7 +59,9 @@ def write_trials(search: Search, out: Path) -> None:
             )
 
 
-def write_best(search: Search, out: Path, budget: Budget, space_file: str) -> None:
+def write_best(
+    search: Search, out: Path, budget: Budget, space_file: str | None
+) -> None:
     """Every option of the best trial, the searched ones first, for ``--config``.
 
     All of them are there, so that the file means the same when presets or defaults
@@ -108,7 +110,9 @@ def summary_of(search: Search, out: Path) -> dict[str, Any]:
     }
 
 
-def _header(search: Search, best: Trial, budget: Budget, file: str) -> list[str]:
+def _header(search: Search, best: Trial, budget: Budget, file: str | None) -> list[str]:
+    # Without a file it is the package's own, which the command finds by itself.
+    space = "" if file is None else f" --space {Path(file).name}"
     method, dataset = search.space.method, search.space.dataset
     records = [r for t in search.trials for r in t.evaluation.records]
     versions = []
@@ -123,6 +127,6 @@ def _header(search: Search, best: Trial, budget: Budget, file: str) -> list[str]
         f"validation accuracy {best.value:.4f}.",
         f"elugcn tune --methods {method} --datasets {dataset} \\",
         f"  --trials {search.total} --runs {budget.runs} --first {budget.first} "
-        f"--search-seed {budget.search_seed} --space {Path(file).name}",
+        f"--search-seed {budget.search_seed}{space}",
         f"{', '.join(versions)}; last run {last}",
     ]

@@ -81,6 +81,7 @@ class SearchFile:
     name: str
     budget: Budget
     sections: tuple[Section, ...]
+    own: bool = False  # the package's
 
     def space(self, method: str, dataset: str, presets: Path | None = None) -> Space:
         """The space of a method on a dataset.
@@ -155,7 +156,7 @@ def read_search(path: Path | None = None) -> SearchFile:
     """
     name = f"{SEARCH}.yaml" if path is None else str(path)
     try:
-        return _parse(name, _content(path))
+        return replace(_parse(name, _content(path)), own=path is None)
     except InputError as error:
         raise InputError(f"--space {name}: {error}") from None
 

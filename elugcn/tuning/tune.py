@@ -90,7 +90,7 @@ def tune(
                 before=monitor.trial,
                 after=lambda search: write_trials(search, out),
             )
-            write_best(search, out, budget, file.name)
+            write_best(search, out, budget, None if file.own else file.name)
             if write and search.best is not None:
                 note = note_of(search, budget)
                 write_preset(method, dataset, search.best.config, folder, note)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from elugcn.config import resolve_config
 from elugcn.evaluation.cells import Cell, Comparison
 from elugcn.evaluation.deviations import UNKNOWN, deviations, known_reason
 from elugcn.evaluation.paper import Published
@@ -41,7 +42,13 @@ def test_nothing_to_compare_with() -> None:
 
 
 def test_what_is_known() -> None:
-    assert "direction" in known_reason("appnp", "chameleon")
+    assert "direction" in known_reason("gcn", "chameleon")
+    # Of a method that leaves the direction alone nothing else is said.
+    for method in ("elu-gcn-paper", "appnp", "nodeformer"):
+        for dataset in ("chameleon", "squirrel"):
+            used = resolve_config(method, dataset).direction == "out"
+            assert ("direction" in known_reason(method, dataset)) == used
+    assert "direction" not in known_reason("elu-gcn-paper", "squirrel")
     assert "reconstruction" in known_reason("bagcn", "cora")
     assert "Northeastern" in known_reason("gcn", "caltech36")
     assert "of width 64" in known_reason("nodeformer", "computers")

@@ -87,6 +87,11 @@ def test_damage_is_named(text: str, says: str, store: Store, jobs: Jobs) -> None
         ({"test_accuracy": 81.5}, "test_accuracy is 81.5; expected 0 to 1"),
         ({"test_accuracy": "x"}, "test_accuracy is 'x'; expected 0 to 1"),
         ({"seed": 5}, "seed is 5; its name says 0"),
+        ({"test_accuracy": True}, "test_accuracy is True; expected 0 to 1"),
+        ({"seconds": 3}, "damaged, seconds is 3; delete it"),
+        ({"seconds": {"total": None}}, "damaged, seconds is {'total': None}"),
+        ({"peak_rss_mb": None}, "damaged, peak_rss_mb is None"),
+        ({"packages": []}, r"damaged, packages is \[\]"),
     ],
 )
 def test_wrong_values_are_named(

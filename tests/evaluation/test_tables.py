@@ -10,7 +10,14 @@ from elugcn.evaluation.harness import Outcomes
 from elugcn.evaluation.jobs import make_jobs
 from elugcn.evaluation.paper import NOTES, Published, published
 from elugcn.evaluation.statistics import Difference, Summary
-from elugcn.evaluation.tables import as_latex, escape_latex, render, terminal
+from elugcn.evaluation.tables import (
+    as_latex,
+    difference_text,
+    escape_latex,
+    ours,
+    render,
+    terminal,
+)
 from tests.evaluation.conftest import record_of
 
 
@@ -82,6 +89,8 @@ def test_nothing_is_said_of_a_paper_that_has_no_number(table: Comparison) -> Non
 def test_latex(table: Comparison) -> None:
     assert render(table, "latex") == (
         "% a_b: note\n"
+        "% Test accuracy in percent, mean ± standard deviation over runs; in "
+        "parentheses the paper's.\n"
         "\\begin{tabular}{lcc}\n"
         "\\toprule\n"
         "Method & cora & a\\_b \\\\\n"
@@ -90,13 +99,50 @@ def test_latex(table: Comparison) -> None:
         "gcn & 81.50 $\\pm$ 0.25 [9 of 10] & \\textbf{70.00} (OOM) \\\\\n"
         "\\bottomrule\n"
         "\\end{tabular}\n"
+        "\n"
+        "% Difference to gcn on the same splits and seeds, in points, with 95 % "
+        "confidence interval and paired t-test.\n"
+        "\\begin{tabular}{lcc}\n"
+        "\\toprule\n"
+        "Method & cora & a\\_b \\\\\n"
+        "\\midrule\n"
+        "elu-gcn & $+2.50$ [2.00, 3.00], $p < 0.001$ & -- \\\\\n"
+        "gcn & -- & -- \\\\\n"
+        "\\bottomrule\n"
+        "\\end{tabular}\n"
     )
     assert escape_latex(r"a\b_{50%}") == r"a\textbackslash{}b\_\{50\%\}"
 
 
 def test_a_note_stays_a_comment(table: Comparison) -> None:
     spread = Comparison(table.methods, table.datasets, table.cells, ("two\nlines",))
-    assert as_latex(spread).startswith("% two lines\n\\begin")
+    assert as_latex(spread).startswith("% two lines\n% Test accuracy")
+
+
+def test_runs_that_are_missing_and_zeros_are_marked(table: Comparison) -> None:
+    cell = table.cells["elu-gcn", "cora"]
+    few = Difference(-0.001, -0.004, 0.5, 0.04, None, 5)
+    short = replace(cell, summary=Summary(84.0, 0.5, 5), difference=few, most=10)
+    assert ours(short) == "84.00 ± 0.50 [5 of 10]"
+    assert difference_text(short) == "+0.00 [0.00, 0.50], p = 0.040, 5 pairs"
+    negative = replace(few, mean=-1.5, low=-2.25)
+    shown = replace(table, cells=table.cells | {
+        ("elu-gcn", "cora"): replace(short, difference=negative)})  # fmt: skip
+    expected = "elu-gcn & $-1.50$ [$-2.25$, 0.50], $p = 0.040$, 5 pairs & --"
+    assert expected in as_latex(shown)
+
+
+def test_equal_means_are_both_the_best() -> None:
+    jobs = make_jobs(["gcn", "lpa"], ["karate"], 3)
+    right = {"gcn": [0.822] * 3, "lpa": [0.801, 0.832, 0.833]}
+    done = {
+        job: record_of(job, test_accuracy=right[job.method][job.seed]) for job in jobs
+    }
+    found = summarize_outcomes(jobs, Outcomes(done))
+    one, two = (found.cells[m, "karate"] for m in ("gcn", "lpa"))
+    assert one.summary.mean != two.summary.mean  # in the last digit
+    assert one.best
+    assert two.best
 
 
 def test_terminal(table: Comparison) -> None:

@@ -175,7 +175,12 @@ def test_sensitivity(scope: Scopes) -> None:
         assert float(row["mean"]) == pytest.approx(np.mean(mine), abs=1e-3)
         assert (row["std"] == "") == (len(mine) == 1)
     means = [float(r["mean"]) for r in rows if r["sweep"] == "eta"]
-    said = f"cora, eta: {min(means):.2f} to {max(means):.2f} over 4 settings."
+    at = {float(r["mean"]): float(r["eta"]) for r in rows if r["sweep"] == "eta"}
+    low, high = min(means), max(means)
+    said = (
+        f"cora, eta: from {low:.2f} (η = {at[low]:g}) to {high:.2f} (η = {at[high]:g}) "
+        "over 4 settings. The original view alone (η = 0) has "
+    )
     assert said in page.markdown()
 
 

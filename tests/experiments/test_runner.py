@@ -51,9 +51,10 @@ def test_a_part_of_the_plan(
     ]
     page = (tmp_path / "out/table1.md").read_text()
     assert "| gcn | **81.00 ± 1.00** (81.61 ± 0.42) | **81.00 ± 1.00** |" in page
-    assert "| lpa | 70.50 ± 0.71 | 70.50 ± 0.71 |" in page
+    assert "| lpa | 70.50 ± 0.71 [2 of 3] | 70.50 ± 0.71 [2 of 3] |" in page
     # Paired on the two seeds both have: −10 points each time.
-    assert "| lpa | -10.00 [-10.00, -10.00] | -10.00 [-10.00, -10.00] |" in page
+    pairs = "-10.00 [-10.00, -10.00], 2 pairs"
+    assert f"| lpa | {pairs} | {pairs} |" in page
     assert "- no run yet, and left out: mlp\n" in page
     with (tmp_path / "out/table1.csv").open(newline="") as file:
         rows = list(csv.reader(file))
@@ -68,6 +69,37 @@ def test_a_part_of_the_plan(
         ["lpa", "cora", "70.5000", "0.7071", "2"],
         ["lpa", "karate", "70.5000", "0.7071", "2"],
     ]
+
+
+def test_a_page_is_not_cut_down_to_what_is_run_now(
+    store: Store, scope: Scopes, tmp_path: Path
+) -> None:
+    wide = scope("cora", "karate", seeds=2, methods=("gcn", "lpa"))
+    narrow = scope("karate", seeds=2, methods=("lpa",))
+    circumstances = Circumstances(store, run=False)
+
+    def made(*whole: object) -> tuple[Report, list[str], str]:
+        report = reproduce(table1.EXPERIMENT, narrow, circumstances, tmp_path, "narrow",
+                           *whole)  # fmt: skip
+        with (tmp_path / "table1.csv").open(newline="") as file:
+            rows = [",".join(row[:2]) for row in csv.reader(file)][1:]
+        return report, rows, (tmp_path / "table1.md").read_text()
+
+    fill(store, table1.plan(narrow), lambda p: 0.7)
+    # Nothing else is there: a page of this alone.
+    report, rows, page = made((wide, "wide"))
+    assert rows == ["lpa,karate"]
+    assert "\nnarrow\n" in page
+    fill(store, [p for p in table1.plan(wide) if p.row == "gcn"], lambda p: 0.8)
+    report, rows, page = made((wide, "wide"))
+    assert rows == ["gcn,cora", "gcn,karate", "lpa,karate"]
+    assert "\nwide\n" in page
+    assert (report.planned, report.done) == (2, 2)
+    assert report.notes == ["no run yet on cora: lpa"]
+    # A dataset that is not the experiment's own is beside the others.
+    _, rows, _ = made((scope("cora", seeds=2, methods=("gcn",)), "wide"))
+    assert rows == ["gcn,cora", "lpa,karate"]
+    assert made()[1] == ["lpa,karate"]
 
 
 def test_nothing_to_show(show: Callable[..., Report], scope: Scopes) -> None:

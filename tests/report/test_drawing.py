@@ -79,9 +79,8 @@ def test_scatter() -> None:
     figure = draw_scatter([("cora", close)])
     (axis,) = figure.axes
     assert points(axis) == {(1.0, 80.0), (16.0, 84.0)}
-    assert [(t.get_text(), t.get_ha()) for t in axis.texts] == [
-        ("gcn", "left"), ("elu-gcn", "right"),
-    ]  # fmt: skip
+    (legend,) = figure.legends
+    assert [t.get_text() for t in legend.get_texts()] == ["gcn", "elu-gcn"]
     assert axis.get_xscale() == "log"
     assert image(draw_scatter([("cora", close[:1])]), "png")
 
