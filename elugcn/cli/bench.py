@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "bench"
 _OUT, _QUICK_OUT = Path("results/bench"), Path("results/quick/bench")
+_PART = "part"
 
 
 def run(
@@ -57,7 +58,8 @@ def run(
     """Measure speed and memory beside PyG's GCN and GAT and beside the n×n way.
 
     Everything runs on one thread, and the peers in the same run, alternately: the
-    ratios are what counts. Writes CSV, PNG, SVG and a Markdown page for each suite.
+    ratios are what counts. Writes CSV, PNG, SVG and a Markdown page for each suite;
+    with --datasets, --repeats or --epochs into part/ if there is a page already.
     """
     # Here, as PyG and drawing take seconds to load.
     from elugcn.bench.base import Settings
@@ -73,7 +75,8 @@ def run(
     records = []
     for one in chosen:
         command = _command(one, settings, out)
-        outcome, files = run_suite(one, settings, folder, command)
+        place = folder if out is not None else _place(folder, one, settings)
+        outcome, files = run_suite(one, settings, place, command)
         records += [record.plain() for record in outcome.records]
         if not (json_ or quiet):
             (page,) = (str(path) for path in files if path.suffix == ".md")
@@ -82,6 +85,13 @@ def run(
     if json_:
         print(json.dumps(json_safe(records), allow_nan=False))
     return 0
+
+
+def _place(folder: Path, suite: Suite, settings: Settings) -> Path:
+    """Where a page goes: one of a part does not take the place of the whole."""
+    part = settings.datasets or settings.repeats or settings.epochs
+    whole = folder / f"{suite.name}.md"
+    return folder / _PART if part and whole.exists() else folder
 
 
 def _check_datasets(suites: list[Suite], settings: Settings) -> None:

@@ -15,6 +15,7 @@ import pytest
 from elugcn.bench import children, graph, scale, step
 from elugcn.bench.base import Settings
 from elugcn.bench.records import Outcome
+from elugcn.bench.runner import get_suites
 from elugcn.cli import bench
 from tests.cli.conftest import Command, rows_of
 from tests.cli.conftest import Outcome as Done
@@ -85,6 +86,22 @@ def test_all_suites(elugcn: Command, folder: Path) -> None:
     # Only suites that have datasets are told of them.
     assert f"elugcn bench step --quick --datasets karate {options}\n" in pages["step"]
     assert sorted(pages) == ["fit", "graph", "scale", "step"]
+
+
+def test_a_part_does_not_take_the_place_of_the_whole(folder: Path) -> None:
+    (suite,) = get_suites("step")
+    parts = (
+        Settings(True, ("digits",), None, None, None, print),
+        Settings(True, None, None, 2, None, print),
+        Settings(True, None, None, None, 3, print),
+    )
+    whole = Settings(True, None, None, None, None, print)
+    place = folder / "bench"
+    assert {bench._place(place, suite, s) for s in (whole, *parts)} == {place}
+    place.mkdir()
+    (place / "step.md").touch()
+    assert {bench._place(place, suite, s) for s in parts} == {place / "part"}
+    assert bench._place(place, suite, whole) == place
 
 
 def test_says_where_the_page_is(
