@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
@@ -15,6 +14,7 @@ from elugcn.report.style import (
     SEQUENTIAL,
     colour_of,
     is_ours,
+    legend_for_all,
     marker_of,
     panels,
     styled,
@@ -78,16 +78,8 @@ def draw_curves(
             points = sorted({x for curve in curves for x in curve.x})
             axis.set_xticks(points, [f"{x:g}" for x in points])
             axis.xaxis.set_minor_locator(NullLocator())
-    seen: dict[str, Artist] = {}
-    for axis in axes:
-        handles, labels = axis.get_legend_handles_labels()
-        seen.update(zip(labels, handles, strict=True))
-    figure.legend(
-        handles=[seen[name] for name in names],
-        labels=names,
-        loc="outside upper center",
-        ncols=min(len(names), 3 * min(len(content), columns)),  # as wide as the panels
-    )
+    # As wide as the panels.
+    legend_for_all(figure, names, min(len(names), 3 * min(len(content), columns)))
     return figure
 
 

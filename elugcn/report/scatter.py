@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from elugcn.report.style import colour_of, is_ours, marker_of, panels, styled
+from elugcn.report.style import (
+    colour_of,
+    is_ours,
+    legend_for_all,
+    marker_of,
+    panels,
+    styled,
+)
 
 
 @dataclass(frozen=True)
@@ -44,16 +50,7 @@ def draw_scatter(
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.margins(x=0.15, y=0.2)
     # One legend for all: names beside the dots would lie upon each other.
-    seen: dict[str, Artist] = {}
-    for axis in axes:
-        handles, labels = axis.get_legend_handles_labels()
-        seen.update(zip(labels, handles, strict=True))
-    figure.legend(
-        handles=[seen[name] for name in names],
-        labels=names,
-        loc="outside upper center",
-        ncols=len(names),
-    )
+    legend_for_all(figure, names, len(names))
     figure.supxlabel(xlabel, fontsize=9)
     figure.supylabel(ylabel, fontsize=9)
     return figure

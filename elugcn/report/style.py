@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -128,3 +129,17 @@ def image(figure: Figure, form: str) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format=form, metadata=metadata)
     return out.getvalue()
+
+
+def legend_for_all(figure: Figure, names: Sequence[str], columns: int) -> None:
+    """One legend above all panels, of what any of them shows under these names."""
+    seen: dict[str, Artist] = {}
+    for axis in figure.axes:
+        handles, labels = axis.get_legend_handles_labels()
+        seen.update(zip(labels, handles, strict=True))
+    figure.legend(
+        handles=[seen[name] for name in names],
+        labels=list(names),
+        loc="outside upper center",
+        ncols=columns,
+    )
