@@ -58,7 +58,7 @@ def run(
         "dataset": loaded.name,
         "graph_mode": learned.mode,
         "n_nodes": learned.shape[0],
-        "rank": learned.rank,
+        "rank": learned.rank if learned.mode == "implicit" else None,
         "entries": written,
         "seconds": fitted.prediction.seconds,
         "out": str(out),

@@ -117,7 +117,8 @@ def _summary(metrics: dict[str, Any]) -> None:
         part_name = {"val": "validation"}.get(part, part)
         table.add_row(f"{part_name} accuracy", percent(metrics[f"{part}_accuracy"]))
     if metrics["elu_fraction"] is not None:
-        nelu = 1 - metrics["elu_fraction"] - metrics["unreachable_fraction"]
+        # Not below zero, where the two others make up all but for rounding.
+        nelu = max(0.0, 1 - metrics["elu_fraction"] - metrics["unreachable_fraction"])
         table.add_row(
             "labels used",
             f"{percent(metrics['elu_fraction'])} of the nodes (ELU), "

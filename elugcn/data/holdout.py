@@ -250,7 +250,7 @@ def _alerts(
             unseen = [class_names[number] for number in unseen]
         alerts.append(
             f"classes {', '.join(map(str, unseen))} occur in validation or test but "
-            "have no training label: they can never be predicted"
+            "have no training label: nothing tells the model about them"
         )
     if not val.any():
         alerts.append(

@@ -57,8 +57,10 @@ def _unlabelled(result: Result) -> Iterator[Weighted]:
     if names:
         more = ", …" if len(names) > _LISTED else ""
         which = ", ".join(names[:_LISTED]) + more
-        who = f"Class {which} has" if len(names) == 1 else f"Classes {which} have"
-        yield 2.0, f"{who} no training label: no node is ever predicted so."
+        one = len(names) == 1
+        who = f"Class {which} has" if one else f"Classes {which} have"
+        what = "it" if one else "them"
+        yield 2.0, f"{who} no training label: nothing tells the model about {what}."
 
 
 def _unreachable(result: Result) -> Iterator[Weighted]:
@@ -97,7 +99,7 @@ def _spreading(result: Result) -> Iterator[Weighted]:
     total = sum(r["nodes"] for r in result["classes"])
     r = max(result["classes"], key=lambda r: r["lpa_nodes"] - r["nodes"])
     heard, given = r["lpa_nodes"] / total, r["nodes"] / total
-    if heard - given >= _SPREAD_GAP:
+    if heard - given >= _SPREAD_GAP and r["lpa_nodes"] - r["nodes"] >= _FEW:
         text = (
             f"Labels of class {r['name']} drown others: they are the strongest on "
             f"{people(heard)} of the nodes, and the GCN gives it {people(given)}."
@@ -157,7 +159,8 @@ def _graphs(result: Result) -> Iterator[Weighted]:
         return
     text = (
         f"{people(before['homophily'])} of a node's neighbours are of its own class; "
-        f"in the ELU graph {people(after['homophily'])} of their weight is"
+        f"in the ELU graph it has {people(after['homophily'])} of the weight, summed "
+        "by class"
     )
     ours, theirs = after["complexity"], before["complexity"]
     if ours is not None and theirs is not None:

@@ -25,9 +25,10 @@ def compare_graphs(problem: Problem, graph: ELUGraph | None) -> dict[str, Any]:
 
     ``homophily`` is the mean share of a node's neighbours, by weight, that are of its
     own class, over the labelled nodes outside the training set and among neighbours
-    whose class is known. What is below zero in S* counts as zero, and Â has no loops
-    here. ``complexity`` is the Davies-Bouldin index of the classes after one smoothing
-    of the features, ÂX or S*X (lower is better separated). O(nnz·d) and O(n·c·d).
+    whose class is known. Weights are summed by class: where that is below zero, as it
+    can be in S*, it counts as zero. Â has no loops here. ``complexity`` is the
+    Davies-Bouldin index of the classes after one smoothing of the features, ÂX or S*X
+    (lower is better separated). O(nnz·d) and O(n·c·d).
     """
     data = problem.data
     y, train = data.y, data.train_mask

@@ -77,7 +77,7 @@ def test_what_concerns_more_nodes_comes_first() -> None:
         )
     )  # fmt: skip
     assert said[1:] == [
-        "Class c has no training label: no node is ever predicted so.",
+        "Class c has no training label: nothing tells the model about it.",
         "Class a has 1 label and reaches 50 % of the 500 nodes the GCN puts in it; "
         "75 % of its NELU nodes are pulled to class b.",
         "Labels of class b drown others: they are the strongest on 70 % of the nodes, "
@@ -113,12 +113,12 @@ def test_both_graphs(after: float, word: str) -> None:
         "elu": {"homophily": 0.767, "complexity": after},
     }
     assert findings(result(graphs=graphs))[-1] == (
-        "82 % of a node's neighbours are of its own class; in the ELU graph 77 % of "
-        f"their weight is, and the complexity of the classes is {word} ({after:.2g} "
-        "against 6.1)."
+        "82 % of a node's neighbours are of its own class; in the ELU graph it has "
+        "77 % of the weight, summed by class, and the complexity of the classes is "
+        f"{word} ({after:.2g} against 6.1)."
     )
     graphs["elu"]["complexity"] = None  # type: ignore[assignment]
-    assert findings(result(graphs=graphs))[-1].endswith("of their weight is.")
+    assert findings(result(graphs=graphs))[-1].endswith("summed by class.")
 
 
 def test_at_most_eight_and_none_where_nothing_is_reached() -> None:

@@ -105,6 +105,10 @@ def test_a_page_says_what_the_run_is(six: Fitted, folder: Path) -> None:
     ):  # fmt: skip
         assert words in said, words
     assert "commit" not in said
+    assert "Dashed: the epoch that validation chose (3)" in said
+    assert "GCN says" in said  # of the nodes to label, beside the model's own answers
+    six.data.val_mask = torch.zeros(6, dtype=torch.bool)
+    assert collect(folder, six).best_epoch is None  # nobody chose it
     anchors = {v for k, v in Reader(page).attributes if k == "id"}
     assert set(sections(content)) <= anchors
 
@@ -369,8 +373,13 @@ def test_a_history_is_thinned_out_and_drawn() -> None:
     rare = [{"epoch": i, "loss": nan if i % 10 else float(i)} for i in range(900)]
     (line,) = history_lines(rare, {"loss": ("a", "b")})
     assert line.x == [10.0 * i for i in range(90)]
-    flat = Line("a", "s0", [0.0, 1.0], [0.5, 0.5])
-    assert "NaN" not in line_chart([flat], "flat", True)
+    flat = Line("a", "s0", [0.0, 1.0], [1.0, 1.0])
+    svg = line_chart([flat], "flat", True)
+    assert "NaN" not in svg
+    # A share is never drawn above 100 % or below 0.
+    shares = [int(p) for p in re.findall(r">(-?\d+) %<", svg)]
+    assert shares
+    assert 0 <= min(shares) < max(shares) <= 100
 
 
 def test_calibration_is_drawn_where_it_is() -> None:

@@ -14,6 +14,7 @@ from sklearn.calibration import calibration_curve
 from elugcn.core.operators import ExplicitGraph, LowRankGraph
 from elugcn.core.sparse import CSR
 from elugcn.fitting import Fitted
+from elugcn.report.page import heat
 from elugcn.report.page import nodes as nodes_module
 from elugcn.report.page.calibration import Bin, reliability
 from elugcn.report.page.embedding import class_corners, node_map
@@ -176,6 +177,17 @@ def test_a_difference_is_clear_beyond_two_deviations(
 # --- blocks ----------------------------------------------------------------------
 
 
+def test_the_share_inside_classes_is_exact_for_some_thousand_nodes() -> None:
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(1500, 3, generator=generator) for _ in range(2))
+    labels = torch.randint(3, (1500,), generator=generator)
+    dense = (left @ right.T).clamp(min=0)
+    same = labels.unsqueeze(0) == labels.unsqueeze(1)
+    expected = float(dense[same].sum() / dense.sum())
+    found = heat._inside_positive(LowRankGraph(left, right), labels, 3)
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
 def test_block_means_are_those_of_the_dense_graphs(six: Fitted) -> None:
     left, right = torch.rand(6, 2) + 0.1, torch.rand(6, 2) - 0.4
     six.prediction.graph = LowRankGraph(left, right)
@@ -234,12 +246,37 @@ def test_columns_by_hand(six: Fitted) -> None:
     assert found.columns["utilization"] == [1, 1, 0, 1, 1, -1]
     assert found.columns["split"] == [0, 1, 2, 2, 0, 3]
     assert found.table == found.mapped == [0, 1, 2, 3, 4, 5]
-    assert found.low == 600  # the second of six
+    assert found.low == 61  # the second of six has 60 %, and is below it
     xs = found.columns["x"]
     assert xs is not None
     # Left to right as the model is more sure of "right".
     assert xs[4] == max(xs)
     assert xs[0] == min(xs)
+
+
+def test_ids_that_do_not_fit_leave_a_draw_of_all_classes(
+    six: Fitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    six.data.node_ids = [name * 10 for name in "abcdef"]  # 12 bytes each with quotes
+    monkeypatch.setattr(nodes_module, "_ID_BUDGET", 36)
+    found = select_nodes(six)
+    ids = found.columns["id"]
+    assert ids is not None
+    drawn = [ids[i][0] for i in found.mapped]
+    assert len(drawn) == 3
+    assert drawn == sorted(drawn)
+    assert drawn != ["a", "b", "c"]  # the first ones are no draw
+
+
+@pytest.mark.parametrize(
+    ("confidence", "low"),
+    [([0.5] * 5, 51), ([0.512, 0.6, 0.7, 0.8], 52), ([1.0] * 5, 100)],
+)
+def test_low_confidence_is_what_it_says(confidence: list[float], low: int) -> None:
+    values = torch.tensor(confidence)
+    assert nodes_module._low(values) == low
+    if low < 100:  # else nothing is to be doubted
+        assert int((values < low / 100).sum()) >= len(confidence) / 4
 
 
 def test_many_nodes_are_sampled(six: Fitted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,8 @@ def line_chart(
     xs = [x for line in lines for x in line.x]
     ys = [y for line in lines for y in line.y]
     ticks = _ticks(min(ys), max(ys))
+    if percent:  # no share is below 0 or above 1
+        ticks = sorted({min(max(t, 0.0), 1.0) for t in ticks})
     frame = Frame((min(xs), max(xs)), (ticks[0], ticks[-1]))
     root = drawing(WIDTH, HEIGHT, title)
     along = [t for t in _ticks(*frame.x) if frame.x[0] <= t <= frame.x[1]]

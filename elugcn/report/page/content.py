@@ -74,7 +74,8 @@ def collect(folder: Path, fitted: Fitted, notes: tuple[str, ...] = ()) -> Conten
     curve = None
     if judged is not None:
         curve = reliability(fitted.prediction.proba, data.y, judged.mask)
-    best = facts.get("best_epoch")
+    # Without validation the last epoch is kept: nobody chose it.
+    best = facts.get("best_epoch") if bool(data.val_mask.any()) else None
     return Content(
         dataset=str(metrics.get("dataset", "")),
         method=fitted.method,

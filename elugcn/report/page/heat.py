@@ -99,7 +99,7 @@ def _inside_positive(graph: ELUGraph, labels: Tensor, classes: int) -> float:
     m = min(_SAMPLE, known.numel())
     chosen = known[torch.arange(m) * known.numel() // max(1, m)]
     part = LowRankGraph(graph.left[chosen], graph.right[chosen])
-    return sampled_inside_shares(part, labels[chosen])[0]
+    return sampled_inside_shares(part, labels[chosen], m)[0]
 
 
 def _finite(value: float) -> float | None:

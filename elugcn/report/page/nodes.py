@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ class Nodes:
         mapped: Rows on the map.
         corners: Place of each class's corner, on the scale of x and y.
         total: Nodes of the graph.
-        low: Per mille below which a quarter of all nodes lie.
+        low: Whole percent below which the least sure quarter of all nodes lies.
     """
 
     columns: dict[str, list[Any] | None]
@@ -77,7 +78,7 @@ def select_nodes(fitted: Fitted) -> Nodes:
         mapped=place[for_map].tolist(),
         corners=corners.tolist(),
         total=n,
-        low=int(_per_mille(_quantile(confidence, _LOW))),
+        low=_low(confidence),
     )
 
 
@@ -102,8 +103,6 @@ def _table_nodes(fitted: Fitted, confidence: Tensor, ids: list[str] | None) -> T
 
 def _map_nodes(n: int, ids: list[str] | None) -> Tensor:
     """All nodes, or a draw of them that is the same each time."""
-    if n <= MAP_LIMIT:
-        return _affordable(torch.arange(n), ids)
     draw = torch.randperm(n, generator=torch.Generator().manual_seed(0))
     return _affordable(draw[:MAP_LIMIT], ids).sort().values
 
@@ -137,6 +136,10 @@ def _per_mille(share: Tensor) -> Tensor:
     return (share * 1000).round().long()
 
 
-def _quantile(values: Tensor, q: float) -> Tensor:
-    """The value at rank ⌊q·n⌋; ``torch.quantile`` refuses large inputs."""
-    return values.sort().values[int(q * (values.numel() - 1))]
+def _low(confidence: Tensor) -> int:
+    """A whole percent, as the page says it, with the least sure quarter below it.
+
+    ``torch.quantile`` refuses large inputs.
+    """
+    last = math.ceil(_LOW * confidence.numel()) - 1  # of the least sure quarter
+    return min(100, int(_per_mille(confidence).sort().values[last]) // 10 + 1)

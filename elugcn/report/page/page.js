@@ -47,7 +47,7 @@ function wanted() {
   const active = Boolean(words || kinds.length || low || wrong);
   const test = (node) =>
     (!kinds.length || kinds.includes(COLUMNS.utilization[node])) &&
-    (!low || COLUMNS.confidence[node] < DATA.low) &&
+    (!low || COLUMNS.confidence[node] < 10 * DATA.low) &&
     (!wrong || (COLUMNS.label[node] >= 0 && COLUMNS.label[node] !== COLUMNS.prediction[node])) &&
     (!words ||
       ["id", "label", "prediction"].some((key) =>
