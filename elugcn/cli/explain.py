@@ -22,6 +22,8 @@ from elugcn.cli.options import FitOptions, GraphOptions, grouped
 from elugcn.diagnosis.fitted import Reading
 from elugcn.explain import SHOWN, check_node, explain
 
+# Shares closer than this are equal but for rounding.
+_TIE = 1e-6
 _MEANING = {
     "elu": "ELU: labels and GCN agree",
     "nelu": "NELU: labels and GCN disagree",
@@ -106,6 +108,12 @@ def _facts(result: dict[str, Any]) -> list[str]:
         near = away if distance else ""
     lpa = result["lpa"]
     heard = "labels say nothing" if lpa is None else f"the labels say {lpa}"
+    shares = _shares(result["influence"])
+    equal = [
+        name for name, share in shares.items() if share > max(shares.values()) - _TIE
+    ]
+    if len(equal) > 1:
+        heard = f"the labels say {' as much as '.join(equal)} and count for {lpa}"
     sure = percent(result["gcn_confidence"])
     return [
         f"{own}; {_count(degree, 'neighbour')}{near}",

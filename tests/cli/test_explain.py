@@ -65,6 +65,15 @@ def test_a_node_alone(elugcn: Command, tables: Tables) -> None:
     assert elugcn("explain", "n 0", *options, *QUICK, "--quiet").out == ""
 
 
+def test_labels_that_are_equally_strong(elugcn: Command, folder: Path) -> None:
+    (folder / "n.csv").write_text("id,f,label\na,1,left\nb,2,\nc,3,right\n")
+    (folder / "e.csv").write_text("source,target\na,b\nb,c\n")
+    tables = ["--nodes", "n.csv", "--edges", "e.csv"]
+    done = elugcn("explain", "b", *tables, *QUICK)
+    assert "the labels say left as much as right and count for left; the" in done.out
+    assert "the labels say left; the" in elugcn("explain", "a", *tables, *QUICK).out
+
+
 def test_nodes_that_are_not_there(
     refused: Command, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
