@@ -23,7 +23,6 @@ _BACKBONE = (
 )
 # The first entry whose methods and datasets fit is what is known; empty: all of them.
 _KNOWN: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
-    ((), _WIKIPEDIA, _DIRECTED),
     (
         (),
         ("caltech36",),
@@ -89,8 +88,8 @@ def deviations(comparison: Comparison) -> list[Deviation]:
 
 def known_reason(method: str, dataset: str) -> str:
     """What is known about a method's distance to the paper on a dataset."""
-    if dataset in _WIKIPEDIA and not _uses_direction(method, dataset):
-        return _RAW
+    if dataset in _WIKIPEDIA:
+        return _DIRECTED if _uses_direction(method, dataset) else _RAW
     for methods, datasets, words in _KNOWN:
         if (not methods or method in methods) and (not datasets or dataset in datasets):
             return words

@@ -92,3 +92,8 @@ def _wilcoxon(d: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float | None:
     if d.size < _LEAST_WILCOXON or not d.any():
         return None
     return float(stats.wilcoxon(d).pvalue)
+
+
+def without_minus_zero(value: float, digits: int) -> float:
+    """Rounded to be shown, and 0 where that leaves −0."""
+    return round(value, digits) + 0.0

@@ -15,6 +15,7 @@ from rich.text import Text
 from elugcn.errors import InputError
 from elugcn.evaluation.cells import Cell, Comparison
 from elugcn.evaluation.paper import Published
+from elugcn.evaluation.statistics import without_minus_zero
 
 CSV_COLUMNS = (
     "method",
@@ -188,11 +189,6 @@ def difference_text(cell: Cell) -> str:
         text += ", p < 0.001" if small else f", p = {d.t_pvalue:.3f}"
     # Else it would seem to contradict the means of all runs.
     return text if d.pairs >= cell.most else f"{text}, {d.pairs} pairs"
-
-
-def without_minus_zero(value: float, digits: int) -> float:
-    """Rounded, and 0 where that leaves −0."""
-    return round(value, digits) + 0.0
 
 
 def cost(cell: Cell) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from elugcn.errors import InputError
-from elugcn.evaluation.statistics import Pair
+from elugcn.evaluation.statistics import Pair, without_minus_zero
 from elugcn.experiments.base import Finished, Planned, Row, Scope
 from elugcn.experiments.planning import datasets_of, only_methods, plan_rows
 
@@ -86,7 +86,7 @@ def show(mean: float | None, std: float | None, digits: int = 1) -> str:
     """``81.5 ± 0.4``; a dash where there is nothing, no spread for a single run."""
     if mean is None:
         return "–"
-    text = f"{mean:.{digits}f}"
+    text = f"{without_minus_zero(mean, digits):.{digits}f}"
     return text if std is None else f"{text} ± {std:.{digits}f}"
 
 

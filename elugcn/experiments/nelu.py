@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from elugcn.evaluation.statistics import Difference, Pair, paired_difference
+from elugcn.evaluation.statistics import (
+    Difference,
+    Pair,
+    paired_difference,
+    without_minus_zero,
+)
 from elugcn.experiments.base import Experiment, Finished
 from elugcn.experiments.measured import (
     Measured,
@@ -111,7 +116,8 @@ def _show(gain: Gain) -> str:
     text = show(mean, std)
     if interval is None:
         return text
-    return f"{text} [{interval.low:.1f}, {interval.high:.1f}]"
+    low, high = (without_minus_zero(v, 1) for v in (interval.low, interval.high))
+    return f"{text} [{low:.1f}, {high:.1f}]"
 
 
 def _seen(gains: dict[str, dict[str, Gain]], second: dict[str, dict[str, Gain]]) -> str:

@@ -110,13 +110,11 @@ def _in_words(
         f"{dataset}, {sweep}: from {means[worst]:.2f} ({at(worst)}) to "
         f"{means[best]:.2f} ({at(best)}) over {len(means)} settings."
     )
-    if sweep == ETA:
-        first, last = min(means, key=lambda k: k[2]), max(means, key=lambda k: k[2])
+    by_eta = {eta: mean for (_, _, eta), mean in means.items()}
+    if sweep == ETA and {0.0, 1.0} <= by_eta.keys():
         text += (
-            f" The original view alone ({at(first)}) has {means[first]:.2f}, the ELU "
-            f"view alone ({at(last)}) {means[last]:.2f}."
-            if (first[2], last[2]) == (0.0, 1.0)
-            else ""
+            f" The original view alone (η = 0) has {by_eta[0.0]:.2f}, the ELU view "
+            f"alone (η = 1) {by_eta[1.0]:.2f}."
         )
     return text
 

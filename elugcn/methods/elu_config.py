@@ -17,6 +17,7 @@ from elugcn.methods.network_config import (
     ACTIVATIONS,
     GCNConfig,
     MLPConfig,
+    NetworkConfig,
     RandomPropagationConfig,
     check_least,
     check_probability,
@@ -187,9 +188,8 @@ class ELUGCNConfig(GCNConfig, RandomPropagationConfig):
 
     def mlp(self) -> MLPConfig:
         """The MLP that gives H."""
-        own = {"activation"}  # of the MLP alone
-        names = {f.name for f in fields(MLPConfig)} - own
-        shared = {name: getattr(self, name) for name in names} | {
+        shared = {f.name: getattr(self, f.name) for f in fields(NetworkConfig)}
+        shared |= {
             "hidden_channels": self.mlp_hidden_channels,
             "dropout": self.mlp_dropout,
             "activation": self.mlp_activation,
@@ -212,8 +212,8 @@ class PaperConfig(ELUGCNConfig):
     label that start from label propagation (``init``; zeros in the code), 10 updates
     for the code's 200, each normalised before it is damped and not after, no cut-off at
     0.2, S* in factors instead of its largest 10 % (``graph_mode``), selection by
-    accuracy before loss. The ablation has a row without each of those that are options,
-    and one for ``THE_TEXT``, the text to the letter.
+    accuracy before loss. The ablation has a row without each of the three that are
+    named here, and one for ``THE_TEXT``, the text to the letter.
     """
 
     lpa_steps: int = 3

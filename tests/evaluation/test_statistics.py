@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from elugcn.evaluation.statistics import Summary, paired_difference, summarize
+from elugcn.evaluation.statistics import (
+    Summary,
+    paired_difference,
+    summarize,
+    without_minus_zero,
+)
 
 
 def test_summary_by_hand() -> None:
@@ -64,3 +69,10 @@ def test_equal_differences() -> None:
     assert (found.low, found.high) == pytest.approx((10, 10))
     assert found.t_pvalue is None
     assert found.wilcoxon_pvalue == pytest.approx(2 / 2**7)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(-0.04, "0.0"), (-0.06, "-0.1"), (0.0, "0.0"), (2.34, "2.3")]
+)
+def test_no_minus_before_a_zero(value: float, shown: str) -> None:
+    assert f"{without_minus_zero(value, 1):.1f}" == shown
