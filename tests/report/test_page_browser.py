@@ -259,6 +259,29 @@ def hover(page: webdriver.Chrome, point: WebElement) -> None:
     ActionChains(page).move_to_element(point).perform()
 
 
+def test_names_of_classes_do_not_lie_upon_each_other(page: webdriver.Chrome) -> None:
+    # An unsure model puts all nodes into the middle, whatever their classes.
+    boxes = page.execute_script(  # type: ignore[no-untyped-call]
+        """
+        for (const name of MAP.plot.querySelectorAll("text")) name.remove();
+        COLUMNS.x.fill(500);
+        COLUMNS.y.fill(500);
+        nameCorners();
+        return [...MAP.plot.querySelectorAll("text")].map((name) => {
+          const { x, y, width, height } = name.getBBox();
+          return [x, y, x + width, y + height];
+        });
+        """
+    )
+    assert len(boxes) >= 2
+    for i, (left, top, right, bottom) in enumerate(boxes):
+        assert 0 <= left < right <= 1240
+        assert 0 <= top < bottom <= 1160
+        for other in boxes[:i]:
+            beside = right < other[0] or other[2] < left
+            assert beside or bottom < other[1] or other[3] < top
+
+
 def test_the_table_is_exported(
     page: webdriver.Chrome, run: Path, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@ const MAP = { plot: find("plot"), tip: find("tip"), points: [], hot: null };
 const MARGIN = 120; // beside the square of 1000 that the points fill
 const TOP = 80; // above and below it
 const NAMED = 16; // more names would cover each other
+const LINE = 12; // by how much a name moves that would lie upon another
 const NEAR = 40; // how far from a point, in its units, a finger may be
 const MANY = 24;
 
@@ -19,9 +20,11 @@ function drawMap() {
   MAP.plot.append(MAP.ring);
 }
 
-// Names stand above or below the nodes of their class, and never out of the drawing.
+// Names stand above or below the nodes of their class, never out of the drawing and, where
+// a model is unsure and the classes lie upon each other, not upon each other.
 function nameCorners() {
   if (DATA.corners.length > NAMED) return;
+  const taken = [];
   DATA.corners.forEach((corner, c) => {
     const mine = DATA.map.filter((node) => COLUMNS.prediction[node] === c);
     if (!mine.length) return;
@@ -40,7 +43,28 @@ function nameCorners() {
     const half = label.getBBox().width / 2 + 4;
     const inside = Math.min(Math.max(x + MARGIN, half), 2 * MARGIN + 1000 - half);
     label.setAttribute("x", inside);
+    taken.push(clearOf(taken, label, at));
   });
+}
+
+// Moves a name up or down to the nearest free line, and returns the room that it takes.
+function clearOf(taken, label, at) {
+  const lines = [0];
+  for (let i = 1; i <= 2 * NAMED; i++) lines.push(i * LINE, -i * LINE);
+  for (const line of lines) {
+    const y = at + line;
+    if (y < 32 || y > 1148) continue;
+    label.setAttribute("y", y);
+    const box = label.getBBox();
+    if (!taken.some((other) => overlap(box, other))) return box;
+  }
+  label.setAttribute("y", at);
+  return label.getBBox();
+}
+
+function overlap(a, b) {
+  const beside = a.x + a.width < b.x || b.x + b.width < a.x;
+  return !(beside || a.y + a.height < b.y || b.y + b.height < a.y);
 }
 
 function colourMap() {
