@@ -41,17 +41,20 @@ def resolve_config(
     ``presets`` is a directory of tuned values to use instead of the package's own.
     """
     values = {} if dataset is None else preset(dataset, method, presets)
-    given: dict[str, Any] = {}
     if file is not None:
-        given |= _checked(method, read_options(file, method), str(file))
-    given |= _checked(method, options or {}, "option")
+        read = _checked(method, read_options(file, method), str(file))
+        values = _yielding(method, values, read) | read
+    given = _checked(method, options or {}, "option")
     return make_config(method, _yielding(method, values, given) | given)
 
 
 def _yielding(
     method: str, values: dict[str, Any], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Variants that do not override what the user set: ``eta=0.5`` means everywhere."""
+    """Variants that do not override what the user set: ``eta=0.5`` means everywhere.
+
+    Not those that are set along with it: there the user says both.
+    """
     known = {f.name: f for f in fields(get_method(method).config)}
     if "variants" not in known or "variants" in given or not given:
         return values
@@ -109,10 +112,9 @@ def read_options(file: str | Path, method: str) -> dict[str, Any]:
         return {k: v for k, v in content.items() if k != "schema"}
     asked = content.get("method", method)
     if get_method(str(asked)).config is not get_method(method).config:
-        raise InputError(
-            f"--config {path} is for method {asked!r}; "
-            f"this run uses {method!r}: say --method {asked}"
-        )
+        said = f"--config {path} is for method {asked!r}; this run uses {method!r}"
+        way = f"say --method {asked}" if method in METHODS else "give a run of elu-gcn"
+        raise InputError(f"{said}: {way}")
     return dict(content["options"])
 
 

@@ -140,6 +140,24 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # And those that say how a graph is read, which a saved model keeps.
     _INPUT_OPTIONS = ("directed", "features", "n_neighbors", "validation_fraction")
 
+    def set_params(self, **params: Any) -> ELUGCNClassifier:
+        """As scikit-learn's. What is set holds for every variant among ``options``.
+
+        A loaded model has the variants it was trained with there.
+        """
+        super().set_params(**params)
+        options = self.options
+        if isinstance(options, dict) and options.get("variants"):
+            later = params.keys() & set(self._METHOD_OPTIONS)
+            if later and "options" not in params:
+                self.options = options | {
+                    "variants": [
+                        {k: v for k, v in one.items() if k not in later}
+                        for one in options["variants"]
+                    ]
+                }
+        return self
+
     def fit(
         self, X: Data | Any, y: Any = None, *, adjacency: Any = None
     ) -> ELUGCNClassifier:

@@ -43,9 +43,11 @@ def check_parameters(
         fine = is_whole(value) and value >= 1
         if not fine and (name, value) != ("n_threads", None):
             raise InputError(f"{name} must be a whole number from 1 on; got {value!r}")
-    if not isinstance(validation_fraction, Real):
+    share = validation_fraction
+    if not isinstance(share, Real) or not 0 <= float(share) < 1:
         raise InputError(
-            f"validation_fraction must be a number; got {validation_fraction!r}"
+            "validation_fraction must be a number from 0 to below 1; "
+            f"got {share!r}"
         )
     if options is not None and not isinstance(options, Mapping):
         raise InputError(f"options must map names to values; got {options!r}")

@@ -20,6 +20,7 @@ from elugcn.config import as_plain, make_config
 from elugcn.core.operators import ELUGraph, ExplicitGraph, LowRankGraph
 from elugcn.core.sparse import CSR
 from elugcn.core.utilization import LabelUtilization, Utilization
+from elugcn.data.digest import graph_digest
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted
 from elugcn.methods.base import Prediction
@@ -48,6 +49,7 @@ def save_fitted(fitted: Fitted, directory: Path) -> None:
         "name": getattr(fitted.data, "name", None),
         "num_features": num_features(fitted.data),
         "num_edges": num_edges(fitted.data),
+        "digest": _digest(fitted.data),
         "directed": bool(getattr(fitted.data, "directed", False)),
         "class_names": getattr(fitted.data, "class_names", None),
         "node_ids": getattr(fitted.data, "node_ids", None),
@@ -93,6 +95,11 @@ def num_edges(data: Data) -> int:
     """Stored edges, of which a loaded model has the number alone."""
     edges = data.edge_index
     return int(data.saved_num_edges if edges is None else edges.size(1))
+
+
+def _digest(data: Data) -> str | None:
+    """Of the graph, of which a loaded model has this alone (none if it is older)."""
+    return data.saved_digest if data.edge_index is None else graph_digest(data)
 
 
 def load_fitted(directory: str | Path) -> Fitted:
@@ -142,9 +149,10 @@ def _rebuild(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Fitted:
     for name in ("name", "directed", "class_names", "node_ids", "table_schema"):
         if facts[name] is not None:
             data[name] = facts[name]
-    # The graph itself is not kept: only its size, for records.
+    # The graph itself is not kept: only its size, for records, and its digest.
     data.saved_num_edges = facts["num_edges"]
     data.saved_num_features = facts["num_features"]
+    data.saved_digest = facts.get("digest")
     prediction = Prediction(
         logits=tensors["logits"],
         epochs=int(facts["epochs"]),

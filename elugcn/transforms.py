@@ -26,12 +26,20 @@ class AddELUGraph(BaseTransform):  # type: ignore[misc]
     Args:
         topk: Neighbours kept for each node.
         random_state: Seed of the models behind the graph.
+        features: ``"identity"`` or ``"degree"`` for a graph without features.
         options: Further options of the method (see ``ELUGCNConfig``).
     """
 
-    def __init__(self, topk: int = 20, random_state: int = 0, **options: Any) -> None:
+    def __init__(
+        self,
+        topk: int = 20,
+        random_state: int = 0,
+        features: str | None = None,
+        **options: Any,
+    ) -> None:
         self.topk = topk
         self.random_state = random_state
+        self.features = features
         self.options = options
 
     def forward(self, data: Data) -> Data:
@@ -40,7 +48,7 @@ class AddELUGraph(BaseTransform):  # type: ignore[misc]
             "elu-graph",
             options=self.options | {"graph_mode": "topk", "topk": self.topk},
         )
-        graph = check_data(data, seed=self.random_state)
+        graph = check_data(data, features=self.features, seed=self.random_state)
         fitted = fit_graph(graph, "elu-graph", config, seed=self.random_state)
         learned = fitted.prediction.graph
         assert isinstance(learned, ExplicitGraph)

@@ -197,6 +197,12 @@ def test_files_of_runs_and_flat_files(tmp_path: Path) -> None:
         read_options(file, "gcn")
     with pytest.raises(InputError, match="can't be read"):
         read_options(tmp_path, "gcn")
+    file.write_text("method: gcn\noptions: {}\n")
+    with pytest.raises(InputError, match="say --method gcn"):
+        read_options(file, "elu-gcn")
+    # Commands that learn the graph alone have no --method.
+    with pytest.raises(InputError, match="'elu-graph': give a run of elu-gcn"):
+        read_options(file, "elu-graph")
 
 
 def test_what_the_user_sets_reaches_every_variant() -> None:
@@ -214,6 +220,16 @@ def test_given_variants_are_taken_as_they_are() -> None:
     options = {"eta": 0.45, "variants": variants}
     [(name, member)] = resolve_config("elu-gcn", options=options).members()
     assert (name, member.eta) == ("a", 0.1)
+
+
+def test_what_is_set_reaches_the_variants_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    options = as_plain(resolve_config("elu-gcn", options={"epochs": 30}))
+    file.write_text(yaml.safe_dump({"method": "elu-gcn", "options": options}))
+    as_it_is = resolve_config("elu-gcn", file=file)
+    assert as_it_is == resolve_config("elu-gcn", options={"epochs": 30})
+    changed = resolve_config("elu-gcn", file=file, options={"eta": 0.45})
+    assert changed == resolve_config("elu-gcn", options={"epochs": 30, "eta": 0.45})
 
 
 @pytest.mark.parametrize(

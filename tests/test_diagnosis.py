@@ -88,6 +88,37 @@ def test_wrong_sizes_are_refused(wrong: torch.Tensor, path_graph: Data) -> None:
         label_utilization(path_graph, right, wrong)
 
 
+def test_two_predictions_need_nothing_else_of_a_graph() -> None:
+    bare = Data(num_nodes=4)
+    use = label_utilization(bare, gcn=[0, 1, 1, 2], lpa=[0, 0, -1, 2])
+    assert use.names() == ["elu", "nelu", "unreachable", "elu"]
+    named = label_utilization(
+        bare, gcn=np.array(["b", "a", "a", "c"]), lpa=["b", "c", "a", "c"]
+    )
+    assert named.names() == ["elu", "nelu", "elu", "elu"]
+    assert (named.gcn.tolist(), named.lpa.tolist()) == ([1, 0, 0, 2], [1, 2, 0, 2])
+    with pytest.raises(InputError, match="gcn must be classes from 0 on, or -1; got"):
+        label_utilization(bare, gcn=[-5, 0, 0, 0], lpa=[0, 0, 0, 0])
+
+
+def test_names_of_classes_are_those_of_the_graph(path_graph: Data) -> None:
+    named = path_graph.clone()
+    named.class_names = ["cat", "dog"]
+    here = label_utilization(path_graph, [0, 0, 0, 1, 1, 1], lpa_steps=2)
+    there = label_utilization(named, ["cat"] * 3 + ["dog"] * 3, lpa_steps=2)
+    assert torch.equal(here.status, there.status)
+    with pytest.raises(InputError, match=r"gcn must be scores.*got 'cow'"):
+        label_utilization(named, ["cow"] * 6, lpa_steps=2)
+
+
+def test_a_graph_without_features(path_graph: Data) -> None:
+    del path_graph.x
+    with pytest.raises(InputError, match='choose features="identity"'):
+        label_utilization(path_graph, [0] * 6)
+    use = label_utilization(path_graph, [0, 0, 0, 1, 1, 1], features="identity")
+    assert use.gcn.tolist() == [0, 0, 0, 1, 1, 1]
+
+
 def test_shares_by_hand() -> None:
     data = Data(
         y=torch.tensor([1, 0, 1, 1, -1, 1]),

@@ -305,6 +305,20 @@ numpy.savez(sys.argv[3], own=clf.predict_proba(), other=clf.predict_proba(other)
     assert (there["other"] == clf.predict_proba(other)).all()
 
 
+def test_what_is_set_later_reaches_the_variants_of_a_loaded_model(
+    data: Data, tmp_path: Path
+) -> None:
+    quick().fit(data).save(tmp_path / "model")
+    loaded = ELUGCNClassifier.load(tmp_path / "model")
+    changed = clone(loaded).set_params(dropout=0.1, lambda_con=0.7).fit(data)
+    expected = quick(dropout=0.1, lambda_con=0.7).fit(data)
+    assert (changed.predict_proba() == expected.predict_proba()).all()
+    assert (changed.predict_proba() != loaded.predict_proba()).any()
+    # Variants that are set along with it are taken as they are.
+    own = {"variants": [{"name": "a", "eta": 0.1}]}
+    assert quick().set_params(eta=0.4, options=own).options == own
+
+
 @pytest.mark.parametrize("features", ["identity", "degree"])
 def test_graphs_without_features(
     features: str, data: Data, sbm: Draw, tmp_path: Path
@@ -433,7 +447,7 @@ def test_graphs_that_are_refused(
         ({"graph_mode": "dense"}, "graph_mode must be one of"),
         ({"features": "smell"}, "features is 'smell'"),
         ({"device": "abacus"}, "device must be"),
-        ({"validation_fraction": 1.0}, "val_fraction is 1.0"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be a number from 0"),
     ],
 )
 def test_parameters_that_are_refused(

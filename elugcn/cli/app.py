@@ -6,6 +6,7 @@ import contextlib
 import errno
 import logging
 import os
+import signal
 import sys
 import warnings
 from importlib import import_module
@@ -84,7 +85,19 @@ def _root(
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; what the user did wrong is one line and exit code 2."""
     logging.basicConfig(stream=sys.stderr, format="elugcn: %(message)s")
+    _end_as_if_interrupted()
     sys.exit(_run(arguments))
+
+
+def _end_as_if_interrupted() -> None:
+    """What a system or a terminal sends to end us leaves nothing half-written either.
+
+    Where hanging up is ignored (``nohup``) it stays so.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from elugcn.cli.common import console, load_graph, print_json, settle
 from elugcn.cli.options import FitOptions, GraphOptions
+from elugcn.data.digest import graph_digest
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted
 from elugcn.report.page.html import sections, write_page
@@ -99,4 +100,5 @@ def _is_graph_of(fitted: Fitted, data: Data) -> bool:
         all(torch.equal(known[name], data[name]) for name in tensors)
         and known.saved_num_edges == data.edge_index.size(1)
         and known.saved_num_features == data.x.size(1)
+        and known.saved_digest in (None, graph_digest(data))
     )

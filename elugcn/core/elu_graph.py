@@ -266,6 +266,8 @@ def check_options(
     _check_tensors(H=h, labels=labels)
     if h.dim() != 2 or not h.numel() or not h.is_floating_point():
         raise InputError(f"H must be a floating-point n×c matrix; got {tuple(h.shape)}")
+    if labels.is_floating_point():
+        raise InputError(f"labels must be whole numbers; got {labels.dtype}")
     if labels.shape != (h.size(0),):
         raise InputError(
             f"labels must have one entry per row of H ({h.size(0)}); "

@@ -255,6 +255,6 @@ def _alerts(
     if not val.any():
         alerts.append(
             "there is no validation node: the best epoch cannot be chosen; label more "
-            "nodes or raise val_fraction"
+            "nodes or hold out a larger share for validation"
         )
     return tuple(alerts)

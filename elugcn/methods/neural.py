@@ -40,6 +40,7 @@ from elugcn.methods.network_config import (
 from elugcn.methods.scaling import FeatureScaler
 from elugcn.nn import GCN, MLP
 from elugcn.nn.field import Operator, field_of
+from elugcn.nn.layers import Features
 from elugcn.nn.propagated_mlp import PropagatedMLP
 from elugcn.training.loop import Trained, train
 
@@ -154,6 +155,7 @@ def train_network(
     loss: Callable[[int], Tensor] | None = None,
     extra: nn.Module | None = None,
     every: int = 1,
+    by_row: tuple[Callable[[Features], Tensor], Features] | None = None,
 ) -> Trained:
     """Train any network, with cross-entropy on the training nodes if not said.
 
@@ -168,13 +170,20 @@ def train_network(
         loss: The objective of an epoch, where it is another one.
         extra: Parameters trained along but not selected.
         every: Epochs between validations.
+        by_row: Where a node's output depends on one row of features only, the map of
+            rows and the rows of all nodes: training and validation read their own.
     """
     nodes = problem.train_index
     target = problem.y[nodes]
+    if forward is None and isinstance(model, MLP):
+        by_row = model, problem.x
 
     def predict() -> Tensor:
         if forward is not None:
             return forward()
+        if by_row is not None:
+            output, rows = by_row
+            return output(rows)
         return network_logits(model, problem.x, problem.adj)
 
     def supervised(epoch: int) -> Tensor:
@@ -184,12 +193,12 @@ def train_network(
     validate = None
     if forward is None and isinstance(model, GCN):
         validate = validation(problem, model)
-    if forward is None and isinstance(model, MLP):
-        # A node's output depends on its own features only.
-        own = rows_of(problem.x, nodes)
-        decide = rows_of(problem.x, problem.val_mask.nonzero().squeeze(1))
-        loss = loss or (lambda epoch: F.cross_entropy(model(own), target))
-        validate = lambda: model(decide)  # noqa: E731
+    if by_row is not None:
+        output, rows = by_row
+        own = rows_of(rows, nodes)
+        decide = rows_of(rows, problem.val_mask.nonzero().squeeze(1))
+        loss = loss or (lambda epoch: F.cross_entropy(output(own), target))
+        validate = lambda: output(decide)  # noqa: E731
     steps: AbstractContextManager[None] = nullcontext()
     if forward is None and loss is None and isinstance(model, GCN):
         steps = model.one_step_at_a_time()

@@ -6,8 +6,9 @@ Wu et al., "Simplifying Graph Convolutional Networks", ICML 2019:
 
 Without activations between its layers a GCN is this. Âᴷ X has no parameter and is
 computed before training: O(K·E·d) once, then O(nnz(ÂᴷX)·c) an epoch, without the
-graph. The defaults are the paper's: K = 2, learning rate 0.2, 100 epochs, no dropout;
-its decay was tuned for each dataset, here it is its code's initial 5e-6.
+graph, over the rows of training and validation nodes alone. The defaults are the
+paper's: K = 2, learning rate 0.2, 100 epochs, no dropout; its decay was tuned for each
+dataset, here it is its code's initial 5e-6.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def fit_regression(
         model = SGC(**facts).to(run.device)
         smoothed = smooth_features(problem.x, problem.adj, config.order)
         trained = train_network(
-            problem, config, run, model, stage, lambda: model.regress(smoothed)
+            problem, config, run, model, stage, by_row=(model.regress, smoothed)
         )
     return trained, SGCPredictor(model, problem.scaler, config.view, facts)
 

@@ -69,24 +69,38 @@ def test_too_large_an_explicit_graph_is_refused_quickly(process: Command) -> Non
     assert list(Path().iterdir()) == []
 
 
-def test_interrupt_leaves_nothing(folder: Path) -> None:
-    # The driver says when training has begun; before that Python is importing.
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["trains", "writes"])
+def test_interrupt_leaves_nothing(
+    folder: Path, sent: signal.Signals, moment: str
+) -> None:
+    # The driver says when training, or writing the run, has begun; before that Python
+    # is importing.
     driver = """
-import faulthandler, pathlib, signal, sys
+import faulthandler, pathlib, signal, sys, time
 faulthandler.register(signal.SIGUSR1, all_threads=True)
+from elugcn.report.page import html
 from elugcn.training import loop
+_, begun, moment = sys.argv
 before = loop._adam
 def adam(*rest):
-    pathlib.Path(sys.argv[1]).touch()
+    pathlib.Path(begun).touch()
     return before(*rest)
-loop._adam = adam
+def write_page(*rest):
+    pathlib.Path(begun).touch()
+    time.sleep(60)
+many = 10_000_000 if moment == "trains" else 2
+if moment == "trains":
+    loop._adam = adam
+else:
+    html.write_page = write_page
 from elugcn.cli import main
-main(["train", "--dataset", "sbm", "--set", "epochs=10000000",
-      "--set", "patience=10000000", "--out", "runs/x"])
+main(["train", "--dataset", "sbm", "--set", f"epochs={many}",
+      "--set", f"patience={many}", "--out", "runs/x"])
 """
     begun = folder.parent / f"{folder.name}-begun"
     child = subprocess.Popen(
-        [sys.executable, "-c", driver, str(begun)],
+        [sys.executable, "-c", driver, str(begun), moment],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -101,7 +115,7 @@ main(["train", "--dataset", "sbm", "--set", "epochs=10000000",
             assert time.monotonic() < end
             time.sleep(0.1)
         time.sleep(0.5)
-        child.send_signal(signal.SIGINT)
+        child.send_signal(sent)
         try:
             out, err = child.communicate(timeout=60)
         except subprocess.TimeoutExpired:
@@ -113,7 +127,7 @@ main(["train", "--dataset", "sbm", "--set", "epochs=10000000",
     finally:
         child.kill()
     assert (child.returncode, out, err) == (130, "", "elugcn: interrupted\n")
-    assert list(folder.iterdir()) == []
+    assert [path for path in folder.rglob("*") if path.name != "runs"] == []
 
 
 def test_a_reader_that_goes_away(folder: Path) -> None:

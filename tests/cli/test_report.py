@@ -120,6 +120,21 @@ def test_tables_that_moved_or_changed(
     assert "label propagation" in text
 
 
+@pytest.mark.parametrize("what", ["a feature", "an edge"])
+def test_tables_of_the_same_size_that_changed(
+    what: str, elugcn: Command, tables: Tables
+) -> None:
+    assert elugcn("train", *tables.write(), *QUICK, "--quiet", "--out", "run").code == 0
+    assert elugcn("report", "run", "--json").json["notes"] == []
+    if what == "a feature":
+        tables.rows[1][tables.column("size")] = "99"
+    else:
+        tables.edge_rows[-1] = ["n 0", "n 2"]
+    tables.write()
+    said = elugcn("report", "run", "--json").json
+    assert "the graph has changed since the run was made" in said["notes"][0]
+
+
 def test_a_run_is_the_same_from_wherever_it_is_looked_at(
     elugcn: Command, tables: Tables, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
