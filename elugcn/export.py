@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -52,11 +51,12 @@ def write_graph(graph: ELUGraph, path: Path, ids: list[str] | None = None) -> in
             sp.save_npz(work, csr.to_scipy())
             return csr.nnz
         source, target = csr.col.long().cpu().numpy(), csr.row.cpu().numpy()
-        name = np.asarray(ids) if ids is not None else np.arange(graph.shape[0])
+        # Not numpy's words: each is as long as the longest.
+        name = pa.array(ids if ids is not None else range(graph.shape[0]))
         table = pa.table(
             {
-                "source": name[source],
-                "target": name[target],
+                "source": name.take(pa.array(source)),
+                "target": name.take(pa.array(target)),
                 "weight": csr.value.cpu().numpy(),
             }
         )

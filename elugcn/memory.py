@@ -22,6 +22,8 @@ from elugcn.methods.network_config import GCNConfig, RandomPropagationConfig
 from elugcn.methods.scaling import kind_for
 from elugcn.nn.field import FEWER, HELD
 
+# The methods whose peaks the constants were fitted to.
+FITTED = ("gcn", "elu-gcn")
 # Python, PyTorch and the package, loaded.
 _PROGRAM = 400 * 2.0**20
 # Arrays of n×h floats that a view holds at the worst moment of a step, with Â in every
@@ -42,6 +44,8 @@ _SPARSE_BYTES, _DENSE_BYTES = 60, 2
 # Of a sample of nodes that is propagated: bytes of an entry of a bag (its column and
 # value), and arrays of rows of features of each draw (norm, dropout, their gradients).
 _BAG_BYTES, _ROWS = 12, 5
+# Bytes of an entry of an explicit ELU graph, built or with its transpose in training.
+_EXPLICIT_BYTES = 64
 # What the allocator keeps beside, at most: arrays above 32 MB are given back at once.
 _SLACK = 75 * 2.0**20
 
@@ -94,7 +98,19 @@ def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
         else _step(n, classes, member)
         for member in _members(data, config)
     )
+    graph += _EXPLICIT_BYTES * max(
+        (explicit_entries(n, m) for m in _members(data, config)), default=0.0
+    )
     return MemoryEstimate(_PROGRAM, features, graph, step)
+
+
+def explicit_entries(n: int, config: BaseConfig) -> float:
+    """Entries of the ELU graph that a member holds besides the factors."""
+    if not isinstance(config, ELUGCNConfig) or config.graph_mode == "implicit":
+        return 0.0
+    if config.graph_mode == "topk":
+        return float(n) * min(config.topk, n)
+    return config.keep * n * n
 
 
 def _features(data: Data, feature_norm: str) -> float:

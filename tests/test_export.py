@@ -1,9 +1,11 @@
 """The ELU graph as a file."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 import torch
@@ -36,6 +38,23 @@ def test_factors_and_edges(graph: LowRankGraph, tmp_path: Path) -> None:
     for row in table:
         entry = stored[ids.index(row["target"]), ids.index(row["source"])]
         assert row["weight"] == pytest.approx(float(entry), rel=1e-6)
+
+
+def test_one_long_name_costs_its_own_length(tmp_path: Path) -> None:
+    n = 4000
+    generator = torch.Generator().manual_seed(0)
+    factors = (torch.randn(n, 2, generator=generator) for _ in range(2))
+    edges = LowRankGraph(*factors).topk(5)
+    ids = [f"n{i}" for i in range(n)]
+    ids[7] = "long " * 200
+    tracemalloc.start()
+    write_graph(edges, tmp_path / "g.parquet", ids)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Words of equal length would be n·k·1000·4 bytes: 80 MB.
+    assert peak < 20e6
+    table = pyarrow.parquet.read_table(tmp_path / "g.parquet").to_pylist()
+    assert sum(row["target"] == ids[7] for row in table) == 5
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(

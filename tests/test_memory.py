@@ -27,6 +27,7 @@ OWN_WAY = "variants=[{name: scaled, feature_norm: standard, lambda_con: 0.0}]"
         ("elu-gcn", 20_000, []),
         ("elu-gcn", 100_000, []),
         ("elu-gcn", 40_000, [*WIDE, "--set", "feature_norm=none", "--set", OWN_WAY]),
+        ("elu-gcn-paper", 8_000, ["--graph-mode", "paper"]),
     ],
 )
 def test_estimate_is_close_to_a_real_process(
@@ -68,6 +69,19 @@ def test_parts_by_hand() -> None:
     assert estimate.features == 4 * 300 * 300 + 60 * 300 + 4 * (4 * 300)
     del data.val_mask
     assert estimate_memory(data, GCNConfig()).features == (4 + 4 + 2) * 300 * 8
+
+
+def test_explicit_graphs_are_counted() -> None:
+    data = check_data(load_dataset("sbm", n=300, n_features=8)).data
+    plain = ELUGCNConfig(variants=())
+    implicit = estimate_memory(data, plain).graph
+    for options, entries in (
+        ({"graph_mode": "topk", "topk": 20}, 300 * 20),
+        ({"graph_mode": "topk", "topk": 5000}, 300 * 300),
+        ({"graph_mode": "paper", "keep": 0.5}, 300 * 150),
+    ):
+        config = replace(plain, **options)
+        assert estimate_memory(data, config).graph - implicit == 64 * entries
 
 
 def test_a_reading_of_its_own_is_counted() -> None:

@@ -9,7 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from elugcn.cli.common import LoadedGraph, console
-from elugcn.memory import estimate_memory, trained_members
+from elugcn.core.sparsify import check_mode
+from elugcn.memory import FITTED, estimate_memory, trained_members
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.elu_config import ELUGCNConfig
 
@@ -22,6 +23,8 @@ def plan(loaded: LoadedGraph, method: str, config: BaseConfig) -> dict[str, Any]
     if isinstance(config, ELUGCNConfig):
         chosen, left_out = trained_members(data, config)
         members = [name for name, _ in chosen]
+        for _, member in chosen:
+            check_mode(int(data.num_nodes), member.graph_mode, member.topk, member.keep)
     return {
         "dataset": loaded.name,
         "method": method,
@@ -58,6 +61,8 @@ def show(result: dict[str, Any]) -> None:
         "peak memory",
         f"about {memory['total']:,.0f} MB; {result['available_mb']:,.0f} MB are free",
     )
+    if result["method"] not in FITTED:
+        table.add_row("", f"rough: the estimate was fitted to {' and '.join(FITTED)}")
     parts = ("program", "features", "graph", "step", "slack")
     spent = ", ".join(f"{part} {memory[part]:,.0f}" for part in parts)
     table.add_row("of which", spent)

@@ -27,6 +27,9 @@ from elugcn.errors import InputError
 # Bytes a kept entry costs at the peak, measured: value and column of the blocks and of
 # their join, and the positions from which repeated rows are gathered.
 _BYTES_PER_ENTRY = 48
+# The same for k entries a row, which need no positions.
+_BYTES_PER_TOPK = 20
+_MOST = 2**31 - 1  # entries, of which 32-bit pointers tell
 
 
 def topk_graph(graph: ELUGraph, k: int) -> ExplicitGraph:
@@ -38,6 +41,7 @@ def topk_graph(graph: ELUGraph, k: int) -> ExplicitGraph:
     if k < 1:
         raise InputError(f"topk must be at least 1; got {k}")
     k = min(k, m)
+    check_topk_memory(n, k)
     columns, values = [], []
     for rows in _distinct_blocks(graph):
         index = torch.topk(rows.abs(), k, dim=1, sorted=False).indices
@@ -79,15 +83,34 @@ def paper_graph(graph: ELUGraph, keep: float = 0.1) -> ExplicitGraph:
     return ExplicitGraph(CSR(_index(crow), column, value, m), mode="paper")
 
 
+def check_mode(n: int, mode: str, topk: int, keep: float) -> None:
+    """Refuse a mode whose graph of n nodes can't fit."""
+    if mode == "paper":
+        check_memory(n, keep)
+    elif mode == "topk":
+        check_topk_memory(n, min(topk, n))
+
+
 def check_memory(n: int, keep: float) -> None:
     """Refuse the paper's explicit graph where it can't fit, before it starts."""
-    needed = keep * n * n * _BYTES_PER_ENTRY + 6 * 4 * _BLOCK_ENTRIES
+    _check_room("'paper'", n, keep * n * n * _BYTES_PER_ENTRY, "or 'topk'")
+
+
+def check_topk_memory(n: int, k: int) -> None:
+    """The same for k entries a row, which also have to be few enough to count."""
+    if n * k > _MOST:
+        raise InputError(f"{n * k:,} entries are too many for an explicit graph")
+    _check_room(f"'topk' with k = {k:,}", n, n * k * _BYTES_PER_TOPK, "or a smaller k")
+
+
+def _check_room(mode: str, n: int, needed: float, instead: str) -> None:
+    needed += 6 * 4 * _BLOCK_ENTRIES
     available = psutil.virtual_memory().available
     if needed > 0.9 * available:
         raise InputError(
-            f"graph mode 'paper' would need about {needed / 2**30:.1f} GB for {n:,} "
+            f"graph mode {mode} would need about {needed / 2**30:.1f} GB for {n:,} "
             f"nodes and {available / 2**30:.1f} GB are free: use 'implicit' (the exact "
-            f"graph in factors) or 'topk'"
+            f"graph in factors) {instead}"
         )
 
 
@@ -189,7 +212,7 @@ def _repeat_rows(
 
 
 def _index(crow: Tensor) -> Tensor:
-    if int(crow[-1]) >= 2**31:
+    if int(crow[-1]) > _MOST:
         raise InputError(
             f"{int(crow[-1]):,} entries are too many for an explicit graph"
         )

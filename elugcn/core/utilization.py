@@ -58,7 +58,8 @@ class LabelUtilization:
 
     def names(self) -> list[str]:
         """``"elu"``, ``"nelu"`` or ``"unreachable"`` per node."""
-        return [Utilization(int(s)).name.lower() for s in self.status]
+        words = {int(u): u.name.lower() for u in Utilization}
+        return [words[s] for s in self.status.tolist()]
 
     def __repr__(self) -> str:
         counts = ", ".join(

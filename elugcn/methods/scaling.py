@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
 import torch
 from torch import Tensor
 
 from elugcn.core.elu_graph import check_choice
 from elugcn.data.features import sparse_rows
+from elugcn.errors import InputError
 
 KINDS = ("auto", "row", "standard", "none")
 
@@ -23,8 +25,10 @@ class FeatureScaler:
 
     ``row``: rows divided by their absolute sum (bags of words). ``standard``: columns
     to mean 0 and variance 1 (numeric columns of different units). ``none``: as given.
-    ``auto`` takes ``row`` for sparse non-negative features, ``none`` where all values
-    lie in [0, 1] already, ``standard`` otherwise.
+    ``auto`` takes ``row`` where most values are zero and none is negative, or the
+    matrix is stored as a sparse one, ``none`` where all values lie in [0, 1] already,
+    ``standard`` otherwise. To centre columns makes a sparse matrix dense: that is only
+    done where it fits.
     """
 
     kind: str
@@ -37,6 +41,7 @@ class FeatureScaler:
         kind = kind_for(x, kind)
         if kind != "standard":
             return cls(kind)
+        _check_room(x)
         std, mean = _std_mean(x if x.layout == torch.strided else x.to_dense())
         # What rounding leaves of a constant column grows with its value.
         varies = std > 1e-12 * (1 + mean.abs())
@@ -50,6 +55,7 @@ class FeatureScaler:
         if self.kind == "standard":
             assert self.mean is not None
             assert self.std is not None
+            _check_room(x)
             dense = x if x.layout == torch.strided else x.to_dense()
             return (dense - self.mean).div_(self.std)
         return x
@@ -103,10 +109,25 @@ def _choose(x: Tensor) -> str:
         return "none"
     stored = int(torch.count_nonzero(values))
     density = stored / max(1, x.size(0) * x.size(1))
-    if float(values.min()) >= 0.0 and density < 0.25:
+    sparse = x.layout != torch.strided or float(values.min()) >= 0.0
+    if sparse and density < 0.25:
         return "row"
     inside = float(values.min()) >= 0.0 and float(values.max()) <= 1.0
     return "none" if inside else "standard"
+
+
+def _check_room(x: Tensor) -> None:
+    """Refuse to centre a sparse matrix that would not fit as a dense one."""
+    if x.layout == torch.strided:
+        return
+    n, d = x.shape
+    needed, free = 8.0 * n * d, psutil.virtual_memory().available  # X, and X scaled
+    if needed > 0.9 * free:
+        raise InputError(
+            f"feature_norm 'standard' makes {n:,}×{d:,} sparse features dense: it "
+            f"would need about {needed / 2**30:.1f} GB and {free / 2**30:.1f} GB are "
+            "free: use 'row' or 'none'"
+        )
 
 
 def _row_normalize(x: Tensor) -> Tensor:

@@ -89,11 +89,15 @@ def _zeros_of(x: Tensor) -> Tensor | None:
     """``_NEVER`` where a matrix of zeros and ones is zero, else 0; None for others."""
     version, zeros = _KEPT.get(x, (None, None))
     if version != x._version:
-        is_zero = x == 0
-        binary = bool((is_zero | (x == 1)).all())
-        zeros = is_zero.to(torch.uint8).mul_(_NEVER) if binary else None
+        zeros = (x == 0).to(torch.uint8).mul_(_NEVER) if _is_binary(x) else None
         _KEPT[x] = x._version, zeros
     return zeros
+
+
+def _is_binary(x: Tensor) -> bool:
+    """Whether all entries are 0 or 1; a block that has another ends the search."""
+    size = max(1, _BLOCK_ENTRIES // max(1, x.size(1)))
+    return all(bool(((b == 0) | (b == 1)).all()) for b in torch.split(x, size))
 
 
 # By matrix: its version (changes of its entries raise it) and what it came to.

@@ -18,6 +18,7 @@ from elugcn.core.operators import ExplicitGraph, LowRankGraph
 from elugcn.core.sparse import CSR
 from elugcn.core.sparsify import (
     check_memory,
+    check_mode,
     estimated_quantile,
     exact_quantile,
     paper_graph,
@@ -261,6 +262,24 @@ def test_memory_check_grows_with_the_graph(monkeypatch: pytest.MonkeyPatch) -> N
         check_memory(100_000, 0.1)
     with pytest.raises(InputError):
         check_memory(60_000, 1.0)
+
+
+def test_topk_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = LowRankGraph(torch.ones(50_000, 2), torch.ones(50_000, 2))
+    monkeypatch.setattr(module, "_distinct_blocks", lambda *_: pytest.fail("started"))
+    with pytest.raises(InputError, match="2,500,000,000 entries are too many"):
+        topk_graph(graph, 50_000)
+    free_memory(monkeypatch, 2 * 2**30)
+    with pytest.raises(
+        InputError, match=r"'topk' with k = 5,000 would need about 5\.0"
+    ):
+        topk_graph(graph, 5_000)
+    check_mode(50_000, "topk", 20, 0.1)
+    check_mode(50_000, "implicit", 50_000, 1.0)
+    with pytest.raises(InputError, match="graph mode 'paper'"):
+        check_mode(50_000, "paper", 20, 0.1)
 
 
 PEAK = """

@@ -1,6 +1,7 @@
 """Feature scaling: chosen once, applied alike."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,9 +76,36 @@ def test_what_auto_chooses(counts: torch.Tensor) -> None:
     assert FeatureScaler.fit(inside - 0.5).kind == "standard"
     assert FeatureScaler.fit(-counts).kind == "standard"
     assert FeatureScaler.fit(counts.to_sparse_csr()).kind == "row"
+    assert FeatureScaler.fit(-counts.to_sparse_csr()).kind == "row"  # stays sparse
     assert FeatureScaler.fit(torch.zeros(4, 3)).kind == "row"
     assert FeatureScaler.fit(torch.zeros(4, 3).to_sparse_csr()).kind == "none"
     assert torch.equal(FeatureScaler.fit(inside, "none")(inside), inside)
+
+
+def test_signed_sparse_features_stay_sparse(counts: torch.Tensor) -> None:
+    signed = counts * torch.tensor([1.0, -1.0]).repeat(4)
+    scaled = FeatureScaler.fit(signed.to_sparse_csr())(signed.to_sparse_csr())
+    assert scaled.layout == torch.sparse_csr
+    total = signed.abs().sum(dim=1, keepdim=True).clamp(min=1e-30)
+    torch.testing.assert_close(scaled.to_dense(), signed / total)
+
+
+def test_sparse_features_that_would_not_fit_are_not_centred(
+    counts: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sparse = counts.to_sparse_csr()
+    scaler = FeatureScaler.fit(sparse, "standard")
+    free = SimpleNamespace(available=8 * counts.numel())
+    monkeypatch.setattr(scaling.psutil, "virtual_memory", lambda: free)
+    for scale in (
+        lambda: FeatureScaler.fit(sparse, "standard"),
+        lambda: scaler(sparse),
+    ):
+        with pytest.raises(
+            InputError, match="feature_norm 'standard' makes 6×8 sparse"
+        ):
+            scale()
+    FeatureScaler.fit(counts, "standard")  # is dense already
 
 
 @pytest.mark.parametrize("kind", ["row", "standard", "none"])
