@@ -1,6 +1,7 @@
 """Node features in any form become one kind of matrix, or are made from the edges."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,15 @@ from elugcn.errors import InputError
 
 # Entries that are checked at once.
 _BLOCK_ENTRIES = 2**22
+# Of values that span less than this share of the largest, single precision keeps
+# at most 128 apart.
+_NARROW = 2.0**-17
+# Doubles that span less than this share of the largest differ by rounding only.
+_NOISE = 2.0**-40
+# Kinds of tensor that hold more than single precision does.
+_WIDE = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)
+# Rows by which most columns of an array are known not to be narrow.
+_FIRST_ROWS = 64
 
 
 def as_features(x: Any, name: str) -> Tensor:
@@ -24,7 +34,8 @@ def as_features(x: Any, name: str) -> Tensor:
             frame of numbers.
         name: What to call it in a message.
     """
-    if hasattr(x, "columns") and hasattr(x, "to_numpy"):
+    given = x
+    if _is_frame(x):
         x = _from_frame(x, name)
     if isinstance(x, Tensor):
         x = x.detach().cpu()
@@ -57,6 +68,8 @@ def as_features(x: Any, name: str) -> Tensor:
     else:
         x = x.to_sparse_csr().to(torch.float32)
     _refuse_nonfinite(x, name)
+    if merged := _merged_columns(given):
+        warnings.warn(f"{name}, {merged_note(merged)}", UserWarning, stacklevel=3)
     return x  # type: ignore[no-any-return]
 
 
@@ -66,19 +79,88 @@ def check_numeric(dtype: Any, name: str) -> None:
         raise InputError(f"{name} has dtype {dtype}: expected real numbers")
 
 
-def _from_frame(x: Any, name: str) -> NDArray[np.float32]:
+def _is_frame(x: Any) -> bool:
+    return hasattr(x, "columns") and hasattr(x, "to_numpy")
+
+
+def _from_frame(x: Any, name: str) -> NDArray[Any]:
     """Columns of numbers and booleans; together they would be objects."""
+    foreign = False
     for column in x.columns:
         dtype = x[column].dtype
-        if getattr(dtype, "kind", "O") not in "fiub":
+        kind = getattr(dtype, "kind", None)
+        if kind is None:
+            # The dtypes of polars are not numpy's: what the column becomes counts.
+            foreign, kind = True, np.asarray(x[column]).dtype.kind
+        if kind not in "fiub":
             raise InputError(
                 f"{name}, column {column!r} has dtype {dtype}: expected real numbers"
             )
+    if foreign:
+        # Its to_numpy takes no dtype; the result is checked as any array.
+        return np.asarray(x)
     try:
         values: NDArray[np.float32] = x.to_numpy(dtype=np.float32)
     except (TypeError, ValueError) as error:  # pandas.NA
         raise InputError(f"{name} can't be read as numbers ({error})") from None
     return values
+
+
+def collapses(values: NDArray[Any]) -> bool:
+    """Whether different values of a column become the same in single precision.
+
+    Asked only of columns that span little against their size: elsewhere rounding
+    merges what is too near to be told apart once the column is scaled.
+
+    Args:
+        values: Numbers that are finite in single precision, [n].
+    """
+    if np.can_cast(values.dtype, np.float32) or not len(values):
+        return False
+    low, high = values.min().item(), values.max().item()
+    span, size = high - low, max(abs(low), abs(high))
+    # Whole numbers are exact: what they differ by is meant.
+    noise = 0 if values.dtype.kind in "iu" else _NOISE * size
+    if not noise < span < _NARROW * size:
+        return False
+    return len(np.unique(values.astype(np.float32))) < len(np.unique(values))
+
+
+def merged_note(columns: Sequence[str]) -> str:
+    """What to say of columns whose values become the same."""
+    shown = ", ".join(columns[:5])
+    if len(columns) > 5:
+        shown += f", ... ({len(columns):,} in all)"
+    return (
+        f"column{'s' if len(columns) > 1 else ''} {shown}: values differ by less than "
+        "single precision (float32) can hold and become the same; subtract a constant "
+        "first, e.g. the smallest value"
+    )
+
+
+def _merged_columns(x: Any) -> list[str]:
+    """Columns of a frame or dense array [n, d] that collapse, by name or number."""
+    if _is_frame(x):
+        columns = ((column, np.asarray(x[column])) for column in x.columns)
+        return [
+            repr(column)
+            for column, values in columns
+            if values.dtype.kind in "fiu" and collapses(values)
+        ]
+    if isinstance(x, Tensor):
+        if x.layout != torch.strided or x.dtype not in _WIDE:
+            return []
+        x = x.detach().cpu().resolve_neg().numpy()
+    # A sparse column has zeros, and so is as wide as its values are large.
+    if sp.issparse(x) or np.can_cast(np.asarray(x).dtype, np.float32):
+        return []
+    values = np.asarray(x)
+    # Narrow columns are narrow in their first rows too: in a wide array of usual
+    # numbers no other row has to be looked at.
+    first = values[:_FIRST_ROWS].astype(np.float64)
+    span = first.max(axis=0) - first.min(axis=0)
+    narrow = np.flatnonzero(span < 2 * _NARROW * np.abs(first).max(axis=0))
+    return [str(column) for column in narrow if collapses(values[:, column])]
 
 
 def from_rows(x: list[Any] | tuple[Any, ...], name: str) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """Columns of a table as strings or as finite numbers; a wrong cell is named."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,10 @@ from elugcn.errors import InputError
 HINT = (
     "encode it first (e.g. TF-IDF or embeddings, one number per column) or leave it out"
 )
+# How to write a cell that is almost a number.
+PLAIN = "with a point and without thousands separators and signs, as 1234.5"
+# With a decimal comma, thousands apart, or a sign of percent or money.
+_ALMOST = re.compile(r"[+-]?[$€£]?\s*\d+([.,]\d+|['’\s]\d{3})*\s*[%$€£]?")
 
 
 def text_of(
@@ -85,12 +90,8 @@ def numbers_of(
         raise InputError(
             f"{file.path}: column {name!r} has type {kind}: expected numbers; {HINT}"
         )
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    elif pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
     with np.errstate(over="ignore"):
-        values: NDArray[np.float32] = column.to_numpy().astype(np.float32)
+        values: NDArray[np.float32] = exact_numbers(column).astype(np.float32)
     finite = np.isfinite(values)
     if not finite.all():
         row = int(finite.argmin())
@@ -98,6 +99,18 @@ def numbers_of(
             f"{file.place(row)}, column {name!r}: {column[row].as_py()} is not a "
             "finite number (float32)"
         )
+    return values
+
+
+def exact_numbers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """A column of numbers without gaps, in the precision of the file."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    values: NDArray[Any] = column.to_numpy()
     return values
 
 
@@ -129,11 +142,18 @@ def looks_numeric(cell: str) -> bool:
     return True
 
 
+def almost_numeric(cell: str) -> bool:
+    """Whether a cell is a number, or one to people but not to this package: 1,5 %."""
+    return looks_numeric(cell) or _ALMOST.fullmatch(cell.strip()) is not None
+
+
 def not_a_number(column: pa.ChunkedArray, name: str, file: TableFile) -> InputError:
     """The error that names the first cell of strings that is no number."""
     for row, cell in enumerate(column.to_pylist()):
         if cell is None or not looks_numeric(cell):
+            hint = f": write it {PLAIN}" if cell and almost_numeric(cell) else ""
             return InputError(
                 f"{file.place(row)}, column {name!r}: {cell or ''!r} is not a number"
+                + hint
             )
     return InputError(f"{file.path}: column {name!r} holds strings, expected numbers")

@@ -45,8 +45,8 @@ def find_edge_columns(
     Returns:
         The columns, and what to warn of.
     """
-    source, target, weight = named
-    weight, alerts = _weight_column(file, weight, like)
+    source, target, _ = named
+    weight, alerts = _weight_column(file, named, like)
     # What they were called there comes before the usual names, if both are here.
     before = (like or {}).get("source"), (like or {}).get("target")
     if source is None and target is None and set(before) <= set(file.names):
@@ -66,6 +66,12 @@ def find_edge_columns(
     target = target or free.pop(0)
     if source == target:
         raise InputError(f"{file.path}: source and target are one column, {source!r}")
+    if weight in (source, target):
+        end = "source" if weight == source else "target"
+        raise InputError(
+            f"{file.path}: {end} and weight are one column, {weight!r} "
+            f"({end}_column, weight_column)"
+        )
     header = pa.array([source, target], pa.large_string())
     if guessed and pc.all(pc.is_in(header, value_set=ids)).as_py():
         raise InputError(
@@ -76,10 +82,15 @@ def find_edge_columns(
 
 
 def _weight_column(
-    file: TableFile, named: str | None, like: Mapping[str, str] | None
+    file: TableFile,
+    named: tuple[str | None, str | None, str | None],
+    like: Mapping[str, str] | None,
 ) -> tuple[str | None, list[str]]:
-    if named is not None or like is None:
-        return file.find(named, "weight_column", ("weight",)), []
+    *ends, weight = named
+    if weight is not None or like is None:
+        found = file.find(weight, "weight_column", ("weight",))
+        # What the user calls an end is none of the weights, whatever its name.
+        return (None if weight is None and found in ends else found), []
     before = like.get("weight")
     if before is None or before in file.names:
         return before, []

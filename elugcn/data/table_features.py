@@ -1,6 +1,5 @@
 """Feature columns of a table: how each is encoded, and the matrix they make."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,9 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elugcn.data.features import set_ones
+from elugcn.data.features import collapses, merged_note, set_ones
 from elugcn.data.table_columns import (
     HINT,
+    PLAIN,
+    almost_numeric,
+    exact_numbers,
     is_text,
     looks_numeric,
     not_a_number,
@@ -22,8 +24,6 @@ from elugcn.data.table_columns import (
 from elugcn.data.table_files import TableFile
 from elugcn.errors import InputError
 
-# With a decimal comma, or a sign of percent or money.
-_ALMOST = re.compile(r"[+-]?[$€£]?\s*\d+([.,]\d+)*\s*[%$€£]?")
 # A column of strings with more values than this is text, not a category.
 MOST_CATEGORIES = 100
 # From this many rows on, a column that is nearly unique per row is text too.
@@ -61,26 +61,52 @@ def describe_columns(
         rows = len(column)
         unique = rows >= ROWS_TO_JUDGE and len(values) > rows / 2
         if len(values) > MOST_CATEGORIES or unique:
-            raise InputError(
-                f"{file.path}: column {name!r} is text ({len(values):,} different "
-                f"values in {rows:,} rows): {HINT}"
-            )
+            raise _too_many(text, values, name, file)
         refuse_breaks(text, name, file)
         columns.append({"name": name, "kind": "category", "categories": values})
     return columns
+
+
+def _too_many(
+    text: pa.Array, values: Sequence[str], name: str, file: TableFile
+) -> InputError:
+    """The error of a column with too many values for categories."""
+    many = f"is text ({len(values):,} different values in {len(text):,} rows)"
+    # A few may be gaps; the rest are numbers as a spreadsheet writes them.
+    if sum(map(almost_numeric, values)) < 0.9 * len(values):
+        return InputError(f"{file.path}: column {name!r} {many}: {HINT}")
+    odd = [v for v in values if almost_numeric(v) and not looks_numeric(v)]
+    first = pc.index(pc.is_in(text, value_set=pa.array(odd, text.type)), True).as_py()
+    return InputError(
+        f"{file.place(first)}, column {name!r}: {text[first].as_py()!r} {many}: if "
+        f"these are numbers, write them {PLAIN}; else {HINT}"
+    )
 
 
 def number_notes(columns: Sequence[dict[str, Any]]) -> list[str]:
     """A note on categories that are almost numbers: 1,5 or 20 %."""
     return [
         f"column {column['name']!r} is taken for a category; if its values "
-        f"({column['categories'][0]!r}, ...) are numbers, write them with a point and "
-        "without a sign"
+        f"({column['categories'][0]!r}, ...) are numbers, write them {PLAIN}"
         for column in columns
         if column["kind"] == "category"
-        and all(_ALMOST.fullmatch(value) for value in column["categories"])
+        and all(map(almost_numeric, column["categories"]))
         and not all(map(looks_numeric, column["categories"]))
     ]
+
+
+def precision_notes(table: pa.Table, columns: Sequence[dict[str, Any]]) -> list[str]:
+    """A note on columns of numbers that single precision can't tell apart.
+
+    For columns that ``encode_columns`` accepted: they hold finite numbers.
+    """
+    lost = [
+        repr(column["name"])
+        for column in columns
+        if column["kind"] == "number"
+        and collapses(exact_numbers(table.column(column["name"])))
+    ]
+    return [merged_note(lost)] if lost else []
 
 
 def encode_columns(

@@ -2,18 +2,24 @@
 
 import csv
 import gzip
+import re
+import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
 from elugcn.errors import InputError
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+# What may stand between cells, and what it is called.
+_MARKS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 # Bytes that are parsed at once. A line must fit into two blocks, the header into one.
 _BLOCKS = (2**20, 2**25, 2**30)
 
@@ -51,17 +57,17 @@ class TableFile:
             if path.name.lower().endswith(".parquet"):
                 names = pa_parquet.ParquetFile(path).schema_arrow.names
             else:
+                _refuse_separator_line(path)
                 names = _with_room(path, lambda room: _header(path, room))
+                _refuse_nameless_cells(path, names)
         except (pa.ArrowInvalid, OSError, EOFError, UnicodeError) as error:
             raise _unreadable(path, error) from error
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise InputError(f"{path}: column {twice[0]!r} is there more than once")
+        _refuse_repeats(path, names)
         return cls(path, tuple(names))
 
     @property
     def unnamed(self) -> tuple[str, ...]:
-        """Columns pandas writes for its index: row numbers, not data."""
+        """Columns that are no data: row numbers of pandas, ghosts of a spreadsheet."""
         marks = ("__index_level_", "Unnamed: ")
         return tuple(
             name for name in self.names if not name.strip() or name.startswith(marks)
@@ -89,10 +95,7 @@ class TableFile:
     @property
     def separator_hint(self) -> str:
         """What to say of a file with one column whose name looks like several."""
-        if len(self.names) != 1 or not any(mark in self.names[0] for mark in ",;\t|"):
-            return ""
-        between = "tabs" if self.delimiter == "\t" else "commas"
-        return f" (is it separated by {between}?)"
+        return "" if self.delimiter is None else _hint(self.path, self.names)
 
     def find(self, name: str | None, option: str, usual: Sequence[str]) -> str | None:
         """The column the user named, else one with a usual name, else None."""
@@ -111,7 +114,7 @@ class TableFile:
                 include_columns=list(columns),
                 column_types={name: pa.large_string() for name in text},
             )
-            return _with_room(
+            table: pa.Table = _with_room(
                 self.path,
                 lambda room: pa_csv.read_csv(
                     str(self.path),
@@ -120,6 +123,10 @@ class TableFile:
                     convert_options=convert,
                 ),
             )
+            # What no type was asked for is taken for bytes where it is not UTF-8.
+            if any(_is_bytes(kind) for kind in table.schema.types):
+                raise UnicodeError("not UTF-8")
+            return table
         except (pa.ArrowInvalid, OSError, EOFError, UnicodeError) as error:
             raise _unreadable(self.path, error) from error
 
@@ -136,6 +143,32 @@ class TableFile:
 def _dialect(path: Path) -> pa_csv.ParseOptions:
     tabs = ".tsv" in [suffix.lower() for suffix in path.suffixes]
     return pa_csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def _hint(path: Path, header: Sequence[str]) -> str:
+    """What to say of a header of one cell that looks like several."""
+    expected = str(_dialect(path).delimiter)
+    if len(header) != 1 or expected in header[0]:
+        return ""
+    found = max(_MARKS, key=header[0].count)
+    if found not in header[0]:
+        return ""
+    return f" ({_looks(found, expected)})"
+
+
+def _looks(found: str, expected: str) -> str:
+    # The name of the file says what is between its cells.
+    suffix = {",": ".csv", "\t": ".tsv"}.get(found)
+    other = f", or call it {suffix}" if suffix else ""
+    return f"it looks separated by {_MARKS[found]}; expected {_MARKS[expected]}{other}"
 
 
 def _records(path: Path) -> Iterable[tuple[int, list[str]]]:
@@ -205,18 +238,84 @@ def _refuse_other_kinds(path: Path) -> None:
         raise InputError(f"{path}: is a workbook or archive; save it as CSV in UTF-8")
 
 
+def _refuse_separator_line(path: Path) -> None:
+    """Excel writes sep=; before the header, and reads it; nobody else does."""
+    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+            line = file.readline(64)
+    except zlib.error:
+        return  # The reader says what is wrong with the archive.
+    found = re.fullmatch(r'"?sep=(.)"?\s*', line, re.IGNORECASE)
+    if found is None:
+        return
+    mark, expected = found[1], str(_dialect(path).delimiter)
+    other = mark != expected and mark in _MARKS
+    raise InputError(
+        f"{path}, line 1: {line.strip()!r} is the separator line of Excel, expected "
+        "the header: delete this line"
+        + (f" ({_looks(mark, expected)})" if other else "")
+    )
+
+
+def _refuse_repeats(path: Path, names: Sequence[str]) -> None:
+    """Refuse names that are there twice, but for ghosts, which nobody asks for."""
+    ghosts = not path.name.lower().endswith(".parquet")
+    for name, count in sorted(Counter(names).items()):
+        if count > 1 and not (ghosts and not name.strip()):
+            raise InputError(f"{path}: column {name!r} is there more than once")
+
+
+def _refuse_nameless_cells(path: Path, names: Sequence[str]) -> None:
+    """Several columns without a name must be empty, as a spreadsheet leaves them.
+
+    One may hold cells: pandas writes its row numbers so.
+    """
+    at = [column for column, name in enumerate(names) if not name.strip()]
+    if len({names[column] for column in at}) == len(at):
+        return
+    # The same name twice can't be asked for, so they are read by number, and the
+    # header, in which they are empty too, as a row.
+    numbers = [f"f{column}" for column in at]
+    convert = pa_csv.ConvertOptions(
+        include_columns=numbers,
+        column_types={number: pa.large_string() for number in numbers},
+    )
+
+    def read(room: pa_csv.ReadOptions) -> pa.Table:
+        room.autogenerate_column_names = True
+        return pa_csv.read_csv(
+            str(path),
+            read_options=room,
+            parse_options=_dialect(path),
+            convert_options=convert,
+        )
+
+    table = _with_room(path, read)
+    for column, cells in zip(at, table.columns, strict=True):
+        text = pc.utf8_trim_whitespace(cells)
+        row = pc.index(pc.not_equal(text, ""), True).as_py()
+        if row >= 0:
+            (line,) = _lines(path, [row - 1])
+            raise InputError(
+                f"{path}, line {line}, column {column + 1}: {text[row].as_py()!r} is "
+                "in one of several columns without a name: expected a name for each, "
+                "or no cells there"
+            )
+
+
 def _unreadable(path: Path, error: Exception) -> InputError:
     reason = str(error).splitlines()[0]
     if "UTF8" in reason or isinstance(error, UnicodeError):
         line = _first_wrong_line(path)
         return InputError(f"{path}, line {line}: is not UTF-8; save it as CSV in UTF-8")
     if "columns, got" in reason:
-        expected = None
+        header: list[str] = []
         for line, cells in _records(path):
-            expected = expected or len(cells)
-            if len(cells) != expected:
+            header = header or cells
+            if len(cells) != len(header):
                 return InputError(
-                    f"{path}, line {line}: {len(cells)} cells, expected {expected} "
-                    "as in the header"
+                    f"{path}, line {line}: {len(cells)} cells, expected {len(header)} "
+                    f"as in the header{_hint(path, header)}"
                 )
     return InputError(f"{path}: cannot be read: {reason}")

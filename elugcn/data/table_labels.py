@@ -13,7 +13,7 @@ from elugcn.data.table_columns import looks_numeric, text_of
 from elugcn.data.table_files import TableFile
 from elugcn.errors import InputError
 
-# Words that often stand for no class; only an empty cell and NaN do here.
+# What often stands for no class; beside words only an empty cell and NaN do here.
 NO_CLASS = {
     "na",
     "n/a",
@@ -23,6 +23,7 @@ NO_CLASS = {
     "nil",
     "?",
     "-",
+    "-1",
     "unknown",
     "unlabeled",
 }

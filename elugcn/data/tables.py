@@ -16,6 +16,7 @@ from elugcn.data.table_features import (
     describe_columns,
     encode_columns,
     number_notes,
+    precision_notes,
 )
 from elugcn.data.table_files import TableFile
 from elugcn.data.table_labels import node_labels
@@ -115,13 +116,15 @@ def load_tables(
     if node_file.unnamed:
         notes.append(
             f"{node_file.path.name}: columns without a name were left out (an index "
-            f"written by pandas?): {len(node_file.unnamed)}"
+            "written by pandas, or empty ones of a spreadsheet?): "
+            f"{len(node_file.unnamed)}"
         )
     if features == "columns":
         if schema is None:
             columns = describe_columns(table, wanted, node_file)
-            notes += number_notes(columns)
         matrix, names, odd = encode_columns(table, columns, node_file)
+        if schema is None:
+            notes += number_notes(columns) + precision_notes(table, columns)
         alerts += odd
     edge_columns, missing = find_edge_columns(
         edge_file,

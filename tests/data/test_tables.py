@@ -410,7 +410,10 @@ def swap(old: str, new: str) -> dict[str, str]:
             r"nodes\.csv: column 'label' holds no label at all",
         ),
         ({"nodes": ""}, r"nodes\.csv: cannot be read: Empty"),
-        ({"nodes": "id;label;f\na;x;1\n"}, r"no column 'id'.*separated by commas"),
+        (
+            {"nodes": "id;label;f\na;x;1\n"},
+            r"no column 'id'.*by semicolons; expected commas",
+        ),
         (
             {"nodes": "id,label\na,x\nb,y\n"},
             r'nodes\.csv: no feature column .*features="identity" or features="degree"',
@@ -603,9 +606,13 @@ def test_other_separators_are_suspected(tmp_path: Path) -> None:
     good.write_text(NODES)
     semicolons.write_text(EDGES.replace(",", ";"))
     commas.write_text(NODES)
-    with pytest.raises(InputError, match=r"edges\.csv.*is it separated by commas\?"):
+    with pytest.raises(
+        InputError, match=r"edges\.csv.*separated by semicolons; expected commas\)"
+    ):
         load_tables(good, semicolons)
-    with pytest.raises(InputError, match=r"nodes\.tsv.*is it separated by tabs\?"):
+    with pytest.raises(
+        InputError, match=r"nodes\.tsv.*separated by commas; expected tabs, or .*\.csv"
+    ):
         load_tables(commas, semicolons)
 
 
