@@ -46,8 +46,7 @@ def check_parameters(
     share = validation_fraction
     if not isinstance(share, Real) or not 0 <= float(share) < 1:
         raise InputError(
-            "validation_fraction must be a number from 0 to below 1; "
-            f"got {share!r}"
+            f"validation_fraction must be a number from 0 to below 1; got {share!r}"
         )
     if options is not None and not isinstance(options, Mapping):
         raise InputError(f"options must map names to values; got {options!r}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ SCHEMA = 1
 Record = dict[str, Any]
 
 _IDENTITY = ("method", "dataset", "split", "seed", "labels_per_class", "config_hash")
+# What the hash is of; a record that names one of them must mean the same.
+_HASHED = ("config", "data_options", "measure")
 _ACCURACIES = ("train_accuracy", "val_accuracy", "test_accuracy")
 
 
@@ -57,6 +60,12 @@ class Store:
                     raise InputError(
                         f"{self.path(job)}: {key} is {record[key]!r}; "
                         f"its name says {expected[key]!r}"
+                    )
+            for key in _HASHED:
+                if key in record and record[key] != expected[key]:
+                    raise InputError(
+                        f"{self.path(job)}: damaged, {key} is not that of its name; "
+                        "delete it to run it again"
                     )
         return record
 
@@ -204,6 +213,11 @@ def _check(record: Record, path: Path) -> None:
             raise InputError(
                 f"{path}: damaged, {key} is missing; delete it to run it again"
             )
+    if record.get("status") != "done":
+        raise InputError(
+            f"{path}: damaged, status is {record.get('status')!r}; delete it to run "
+            "it again"
+        )
     for key in _ACCURACIES:
         value = record[key]
         if value is not None and not (_is_number(value) and 0 <= value <= 1):
@@ -222,4 +236,6 @@ def _check(record: Record, path: Path) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value)

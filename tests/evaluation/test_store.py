@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import socket
 import time
@@ -92,6 +93,11 @@ def test_damage_is_named(text: str, says: str, store: Store, jobs: Jobs) -> None
         ({"seconds": {"total": None}}, "damaged, seconds is {'total': None}"),
         ({"peak_rss_mb": None}, "damaged, peak_rss_mb is None"),
         ({"packages": []}, r"damaged, packages is \[\]"),
+        ({"peak_rss_mb": math.inf}, "damaged, peak_rss_mb is inf"),
+        ({"seconds": {"total": math.nan}}, "damaged, seconds is {'total': nan}"),
+        ({"status": "failed"}, "damaged, status is 'failed'"),
+        ({"config": {"x": 1}}, "damaged, config is not that of its name"),
+        ({"measure": "theory"}, "damaged, measure is not that of its name"),
     ],
 )
 def test_wrong_values_are_named(
