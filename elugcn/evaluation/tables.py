@@ -15,7 +15,7 @@ from rich.text import Text
 from elugcn.errors import InputError
 from elugcn.evaluation.cells import Cell, Comparison
 from elugcn.evaluation.paper import Published
-from elugcn.evaluation.statistics import without_minus_zero
+from elugcn.evaluation.statistics import Difference, without_minus_zero
 
 CSV_COLUMNS = (
     "method",
@@ -182,13 +182,18 @@ def difference_text(cell: Cell) -> str:
     d = cell.difference
     if d is None:
         return _NOTHING
-    mean, low, high = (without_minus_zero(v, 2) for v in (d.mean, d.low, d.high))
-    text = f"{mean:+.2f} [{low:.2f}, {high:.2f}]"
+    text = interval_text(d)
     if d.t_pvalue is not None:
         small = d.t_pvalue < 0.001
         text += ", p < 0.001" if small else f", p = {d.t_pvalue:.3f}"
     # Else it would seem to contradict the means of all runs.
     return text if d.pairs >= cell.most else f"{text}, {d.pairs} pairs"
+
+
+def interval_text(d: Difference) -> str:
+    """``+1.20 [0.80, 1.60]``."""
+    mean, low, high = (without_minus_zero(v, 2) for v in (d.mean, d.low, d.high))
+    return f"{mean:+.2f} [{low:.2f}, {high:.2f}]"
 
 
 def cost(cell: Cell) -> str:

@@ -93,8 +93,9 @@ better for complexity and distance.
   of AY are made distributions: what is negative counts as zero, then the row is
   divided by its sum; a node that no label reaches keeps a row of zeros, whose distance
   is 1. One step of Â reaches few nodes, so label propagation, with which the appendix
-  states the theorem, stands beside it: over Â, or, where the tuned values say so
-  (Wikipedia graphs), between nodes that point to the same nodes.
+  states the theorem, stands beside it: over Â, or, where the tuned
+  values of elu-gcn say `lpa_graph: coupled`, between nodes that point to the same
+  nodes.
 - Labels right: the largest entry of AY is the true class. Own class: the weight that a
   node gives to its own class, all labels known (the term I₀P₀ + I₁P₁ of the proof;
   where the method gives Â self-loops they count)."""
@@ -133,7 +134,7 @@ def _seen(tables: dict[str, Table]) -> str:
         f"{_better(tables, 'complexity_two', 'original')} after two. The labels it "
         f"spreads are nearer to the truth than by one step of the original graph "
         f"{_better(tables, 'label_distance', 'original')}, and than by label "
-        f"propagation over it {nearer}. The weight of a node's own class, which the "
+        f"propagation {nearer}. The weight of a node's own class, which the "
         f"proof wants large, is larger {_better(tables, 'own_class', 'original')}. "
         f"{claim}"
     )
