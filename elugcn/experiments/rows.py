@@ -81,6 +81,27 @@ def write_deviations(page: Page, comparison: Comparison) -> None:
         page.text("\n".join(lines))
 
 
+def trained_to_the_end(finished: Sequence[Finished]) -> str | None:
+    """Which cells have half of their runs or more end with their last epoch."""
+    ended: dict[tuple[str, str], list[bool]] = {}
+    for f in finished:
+        limit = f.record.get("config", {}).get("epochs")
+        if limit is not None:
+            cell = ended.setdefault((f.planned.row, f.planned.job.dataset), [])
+            cell.append(f.record.get("epochs", 0) >= limit)
+    names = [
+        f"{shown_name(row)} on {dataset} ({sum(runs)} of {len(runs)})"
+        for (row, dataset), runs in ended.items()
+        if 2 * sum(runs) >= len(runs)
+    ]
+    if not names:
+        return None
+    return (
+        "half of the runs or more trained to their last epoch, so that a higher limit "
+        f"might do better: {'; '.join(names)}"
+    )
+
+
 def say_notes(page: Page, comparison: Comparison) -> None:
     """What must be said about the numbers, at the end of the page."""
     for note in comparison.notes:

@@ -8,6 +8,7 @@ from elugcn.experiments.planning import datasets_of, method_rows, plan_rows
 from elugcn.experiments.rows import (
     compare_finished,
     draw_comparison,
+    trained_to_the_end,
     write_csv,
     write_deviations,
     write_tables,
@@ -51,6 +52,8 @@ def write(finished: list[Finished], page: Page) -> None:
         "Test accuracy of each method, mean and standard deviation, by dataset",
     )
     write_tables(page, comparison)
+    if ended := trained_to_the_end(finished):
+        page.note(ended)
     write_deviations(page, comparison)
     write_csv(page, comparison)
 

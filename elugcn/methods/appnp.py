@@ -4,7 +4,10 @@ Gasteiger, Bojchevski and Günnemann, "Predict then Propagate: Graph Neural Netw
 meet Personalized PageRank", ICLR 2019; the equations are in ``elugcn.nn.appnp``. The
 defaults are the paper's for its citation graphs: width 64, ten steps, α = 0.1, dropout
 one half on features, hidden units and Â, and a decay of 5e-3 on the first layer only.
-The layers here have biases. An epoch costs O(nnz(X)·h + K·E·c) for K steps and E edges.
+The layers here have biases, and training ends after 1000 epochs (10,000 in the paper),
+or where (accuracy, then loss) has not improved on validation for ``patience`` epochs,
+where the paper waited for either of them. An epoch costs O(nnz(X)·h + K·E·c) for K
+steps and E edges.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 Veličković et al., "Graph Attention Networks", ICLR 2018; the equations are in
 ``elugcn.nn.gat``. The defaults are the paper's for Cora and Citeseer (it used eight
-output heads and a decay of 1e-3 for Pubmed), with two differences: the paper drops
+output heads and a decay of 1e-3 for Pubmed), with three differences: the paper drops
 the projected features of a layer as well, this network, as PyG's layer, does not; and
-training ends after 1000 epochs at the latest, where the paper had no practical limit.
+training ends after 1000 epochs at the latest, where the paper had no practical limit,
+or where (accuracy, then loss) has not improved on validation for ``patience`` epochs,
+where the paper waited for either of them.
 An epoch costs O(nnz(X)·k·h + E·k·h) time and O(E·k) memory for E edges and k heads of
 width h.
 """

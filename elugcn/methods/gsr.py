@@ -17,8 +17,9 @@ walks' view is a factored DeepWalk matrix (``elugcn.core.netmf``), not DeepWalk 
 skip-gram; a step encodes the whole graph without the batch's edges, where the public
 code samples neighbourhoods and leaves a copy of every edge of the batch; fresh keys of
 random edge ends take the place of a queue of old ones, and the positive is never among
-them; embeddings have length 1. Self-loops in the last stage are as ``self_loops`` says;
-every edge of the refined graph weighs the same.
+them; embeddings have length 1; the first stage has no self-loops on any graph (the
+public code has them on Citeseer). Self-loops in the last stage are as ``self_loops``
+says; every edge of the refined graph weighs the same.
 
 For another graph the predictor is the trained GCN on that graph's own edges: refining
 belongs to the graph that was pre-trained on.

@@ -50,7 +50,7 @@ def test_both_quantities_on_both_graphs(tmp_path: Path) -> None:
     for text in (
         "lower on all 2 datasets after one layer and on 1 of 2 datasets after two",
         "one step of the original graph on all 2 datasets",
-        "propagation over it on no dataset",
+        "propagation on no dataset",
         "is larger on 1 of 2 datasets",
         "| karate | ELU graph | 1.50 ± 0.71 | 4.50 ± 0.71 | 0.60 ± 0.14 | 50.0 ± 0.0",
         "| karate | label propagation | – | – | 0.60 ± 0.00 | 100.0 ± 0.0",
