@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from elugcn.config import resolve_config
 from elugcn.data.checks import CheckedGraph, check_data
@@ -19,6 +19,7 @@ from elugcn.methods.bagcn import BAGCNConfig, BAGCNPredictor, bagcn_loss
 from elugcn.methods.registry import METHODS
 from elugcn.nn.bagcn import BAGCN, Both
 from elugcn.nn.losses import info_nce
+from elugcn.nn.projection import ProjectionHead
 
 
 def draw(split: int = 0, n: int = 200) -> CheckedGraph:
@@ -102,6 +103,22 @@ def test_loss_is_the_sum_of_its_terms() -> None:
     with torch.no_grad():
         easier = bagcn_loss(both, head, nodes, target, few) - ce[0]
         assert float(easier) < float(contrast.detach())
+
+
+def test_the_projection_is_trained_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adam's first step moves a weight that counts by the learning rate."""
+    made: list[tuple[ProjectionHead, Tensor]] = []
+
+    def make(channels: int) -> ProjectionHead:
+        head = ProjectionHead(channels)
+        made.append((head, head.linear.weight.detach().clone()))
+        return head
+
+    monkeypatch.setattr("elugcn.methods.bagcn.ProjectionHead", make)
+    fit(draw(n=60), epochs=1, lr=0.03)
+    ((head, first),) = made
+    moved = (head.linear.weight.detach() - first).abs()
+    assert float(moved.median()) == pytest.approx(0.03, rel=0.01)
 
 
 def one_cell(method: str) -> Comparison:

@@ -275,6 +275,16 @@ def test_turns_come_when_they_should() -> None:
     assert changed(idle, lambda: idle.loss(2)) == set()
 
 
+def test_the_rate_of_the_views_falls_once_a_round() -> None:
+    own = turns(classifier_steps=2, estimator_lr=0.02)
+    for epoch in range(6):
+        own.loss(epoch)
+    (group,) = own.of_views.param_groups
+    assert group["lr"] == pytest.approx(0.02 * 0.99**3, rel=1e-6)
+    (group,) = own.of_mi.param_groups
+    assert group["lr"] == CoGSLConfig().mi_lr
+
+
 def test_losses_go_the_right_way() -> None:
     """Information is found in (c); its loss grows in (a) when it is all that counts."""
     own = turns(mi_steps=20, view_steps=20, anchors=90, estimator_lr=0.02)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from elugcn.config import resolve_config
 from elugcn.core.edge_weights import Weighted
+from elugcn.core.random import keep_mask
 from elugcn.core.sparse import CSR, normalized_adjacency
 from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import load_dataset
@@ -63,6 +64,20 @@ def test_the_network_is_a_gcn_on_the_softmax_of_its_scores(
         h = p @ (F.relu(h) if i else h) @ weight
     torch.testing.assert_close(model(problem.x, problem.adj), h)
     assert len(model.weights) == num_layers
+
+
+def test_hidden_units_are_dropped_before_every_layer(problem: Problem) -> None:
+    torch.manual_seed(0)
+    model = network(problem.adj, num_layers=3).train()
+    model.dropout = 0.4
+    p = dense_p(problem.adj, model.score)
+    torch.manual_seed(1)
+    out = model(problem.x, problem.adj)
+    torch.manual_seed(1)
+    h = p @ problem.data.x @ model.weights[0]
+    for weight in list(model.weights)[1:]:
+        h = p @ (F.relu(h) * keep_mask((60, 5), 0.4, h)) @ weight
+    torch.testing.assert_close(out, h)
 
 
 @pytest.mark.parametrize("kind", ["softmax", "share"])

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -105,6 +106,19 @@ def test_loss_weighs_within_and_across_views() -> None:
         torch.testing.assert_close(views.loss(queries, keys, others, same, w), expected)
 
 
+def test_a_decoder_has_an_elu_after_both_layers() -> None:
+    torch.manual_seed(0)
+    decode = Views((3, 4), 6).decoders[1]
+    first, shift, second, last = decode.parameters()
+    x = 3 * torch.randn(5, 6)
+    z = x
+    for weight, bias in ((first, shift), (second, last)):
+        z = z @ weight.T + bias
+        z = torch.where(z > 0, z, z.exp() - 1)
+    assert bool((z < 0).any())
+    torch.testing.assert_close(decode(x), z)
+
+
 def test_the_copy_follows_slowly() -> None:
     fast, slow = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
     before = copy.deepcopy(slow)
@@ -167,6 +181,75 @@ def test_encoders_do_not_see_the_edges_they_are_asked_for(
     assert len(seen) == 8  # two steps, two views, queries and keys
     for adj in seen:
         assert [count for count, graph in made if graph is adj] == [16]
+
+
+@dataclass
+class Step:
+    """What a step of the pre-training looked at, and whose weights it began with."""
+
+    encoders: torch.nn.ModuleList
+    adj: CSR
+    keys: list[Tensor]
+    others: list[Tensor]
+    same: Tensor
+
+
+def watch(
+    xs: tuple[Tensor, Tensor], config: Pretraining, monkeypatch: pytest.MonkeyPatch
+) -> list[Step]:
+    """The steps of a pre-training on nine nodes, each joined to two on either side."""
+    without, whole = HeldOut.without, Views.loss
+    made: list[CSR] = []
+    steps: list[Step] = []
+
+    def left(held: HeldOut, entries: Tensor) -> CSR:
+        made.append(without(held, entries))
+        return made[-1]
+
+    def loss(views: Views, queries: Any, keys: Any, others: Any, *rest: Any) -> Tensor:
+        encoders = copy.deepcopy(views.encoders)
+        steps.append(Step(encoders, made[-1], keys, others, rest[0]))
+        return whole(views, queries, keys, others, *rest)
+
+    monkeypatch.setattr(HeldOut, "without", left)
+    monkeypatch.setattr(Views, "loss", loss)
+    # No two nodes have the same neighbours, and so the same key.
+    ring = torch.eye(9)
+    graph = undirected(CSR.from_tensor(sum(ring.roll(i, 0) for i in (1, 2, 7, 8))))
+    pretrain(xs, (3, 4), graph, config, SILENT)
+    return steps
+
+
+def test_keys_are_of_the_slow_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    xs = torch.randn(9, 3), torch.randn(9, 4)
+    config = how(steps=2, lr=0.1, momentum=0.75)
+    first, second = watch(xs, config, monkeypatch)
+    pairs = zip(first.encoders, second.encoders, xs, strict=True)
+    for view, (old, new, x) in enumerate(pairs):
+        slow = copy.deepcopy(old)
+        with torch.no_grad():
+            for mean, a, b in zip(
+                slow.parameters(), old.parameters(), new.parameters(), strict=True
+            ):
+                mean.copy_(0.75 * a + 0.25 * b)
+            z, fast = (F.normalize(f(x, second.adj)[0]) for f in (slow, new))
+        for found in (second.keys[view], second.others[view]):
+            # Each is the row of some node.
+            assert float(torch.cdist(found, z).amin(dim=1).max()) < 1e-3
+            assert float(torch.cdist(found, fast).amin(dim=1).max()) > 1e-2
+
+
+def test_the_positive_is_no_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine nodes of different keys: a negative with the key is the positive itself."""
+    torch.manual_seed(0)
+    xs = torch.randn(9, 3), torch.randn(9, 4)
+    (step,) = watch(xs, how(steps=1, negatives=200), monkeypatch)
+    keys, others = torch.cat(step.keys, dim=1), torch.cat(step.others, dim=1)
+    assert len(others.unique(dim=0)) == 9
+    expected = (keys[:, None] == others).all(dim=2)
+    assert bool(expected.any(dim=1).all())
+    assert torch.equal(step.same, expected)
 
 
 def test_a_graph_without_edges_can_be_encoded() -> None:

@@ -109,6 +109,29 @@ def test_draws_are_in_proportion_to_the_softmax() -> None:
     assert bool(((share - pi).abs() < 4 * error).all())
 
 
+def test_weights_of_a_draw_are_the_softmax_of_noisy_scores() -> None:
+    """Noise chooses the edges and weighs them too; all pairs, for given noise."""
+    torch.manual_seed(0)
+    data = draw(n=80).data
+    edges = Edges.of(adjacency(data))
+    model = network(3).train()
+    model.temperature.fill_(0.5)
+    at = edges.pattern
+    torch.manual_seed(5)
+    noise = gumbel(torch.empty(at.nnz))
+    torch.manual_seed(5)
+    kept, weight = model.sparsify(data.x, edges)
+    dense = torch.full((80, 80), -torch.inf)
+    dense[at.row, at.col.long()] = model.scorer(data.x, at).detach() + noise
+    expected = torch.zeros(80, 80)
+    for i, count in enumerate(at.crow.diff().clamp(max=3).tolist()):
+        best = dense[i].topk(count)
+        expected[i, best.indices] = count * (best.values / 0.5).softmax(dim=0)
+    ours = torch.zeros(80, 80)
+    ours[kept.pattern.row, kept.pattern.col.long()] = weight.detach()
+    torch.testing.assert_close(ours, expected)
+
+
 def test_gumbel_noise_has_its_mean_and_variance() -> None:
     torch.manual_seed(0)
     g = gumbel(torch.empty(200_000))

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from elugcn.core.random import keep_mask
 from elugcn.core.sparse import CSR, normalized_adjacency
 from elugcn.nn.bagcn import BAGCN, Biaffine
 
@@ -149,6 +150,29 @@ def test_dropout_is_for_training(graph: tuple[Tensor, CSR]) -> None:
     assert not torch.equal(one, two)
     # Shortcuts are searched without dropout, whatever the mode.
     assert torch.equal(model.shortcuts(x, adj).col, pairs.col)
+
+
+@torch.no_grad()
+def test_roles_and_hidden_states_are_dropped(graph: tuple[Tensor, CSR]) -> None:
+    x, adj = graph
+    model = make(dropout=0.5, input_dropout=0.0, beta=0.7)
+    pairs = model.shortcuts(x, adj)
+    torch.manual_seed(1)
+    both = model.train().views(x, adj, pairs)
+    torch.manual_seed(1)
+    p, r, far, near = (keep_mask((N, w), 0.5, x) for w in (4, 4, 5, 5))
+    z = x @ model.weight + model.bias
+    asks, asked = F.relu(z[:, :4]) * p, F.relu(z[:, 4:8]) * r
+    left, right = (F.pad(t, (0, 1), value=1.0) for t in (asks, asked))
+    scores = left @ model.biaffine.weight @ right.T
+    b = scores.masked_fill(pairs.to_dense() == 0, -torch.inf).softmax(dim=1)
+    distant = model.distant(b @ (F.relu(z[:, 13:]) * far))
+    a = adj.to_dense()
+    hidden = F.relu(a @ x @ model.weight[:, 8:13] + model.bias[8:13])
+    local = a @ (hidden * near) @ model.local.weight.T + model.local.bias
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    torch.testing.assert_close(both.distant, distant, **close)
+    torch.testing.assert_close(both.logits, local + 0.7 * distant, **close)
 
 
 def test_every_weight_learns(graph: tuple[Tensor, CSR]) -> None:

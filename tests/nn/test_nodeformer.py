@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from elugcn.core.random import keep_mask
 from elugcn.core.sparse import CSR, normalized_adjacency
 from elugcn.core.wider import wider_graphs
 from elugcn.nn.nodeformer import NodeFormer, NodeFormerLayer
@@ -84,6 +85,28 @@ def test_evaluation_has_no_noise_and_training_has(graph: tuple[Tensor, CSR]) -> 
     assert torch.equal(model(x, adj), model(x, adj))
     model.train()
     assert not torch.equal(model(x, adj), model(x, adj))
+
+
+@torch.no_grad()
+def test_dropout_is_after_the_first_map_and_every_layer(
+    graph: tuple[Tensor, CSR],
+) -> None:
+    """Layers that say nothing leave the residual, which has no noise but dropout."""
+    x, adj = graph
+    model = make(dropout=0.4, jump=True).train()
+    for layer in model.layers:
+        assert isinstance(layer, NodeFormerLayer)
+        torch.nn.init.zeros_(layer.out.weight)
+        torch.nn.init.zeros_(layer.out.bias)
+    torch.manual_seed(1)
+    out = model(x, adj)
+    torch.manual_seed(1)
+    z = F.elu(model.norms[0](x @ model.weight + model.bias))
+    kept = [z * keep_mask((N, 8), 0.4, z)]
+    for norm in model.norms[1:]:
+        kept.append(norm(kept[-1]) * keep_mask((N, 8), 0.4, z))
+    expected = model.head(torch.cat(kept, dim=1))
+    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_draws_are_its_own(graph: tuple[Tensor, CSR]) -> None:
