@@ -81,7 +81,11 @@ class SGC(nn.Module):
 
     def regress(self, smoothed: Features) -> Tensor:
         """Logits n×c from Âᴷ X."""
-        return smoothed @ self.weight + self.bias
+        if isinstance(smoothed, CSR):
+            return smoothed @ self.weight + self.bias
+        # As its transpose: a product with few columns, as classes are, is slow, and its
+        # gradient is slower still.
+        return (self.weight.T @ smoothed.T).T + self.bias
 
     def first_layer(self) -> list[nn.Parameter]:
         """There is no other."""
