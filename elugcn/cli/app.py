@@ -97,7 +97,8 @@ def _end_as_if_interrupted() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+            with contextlib.suppress(ValueError):  # called from another thread
+                signal.signal(number, signal.default_int_handler)
 
 
 def _run(arguments: list[str] | None) -> int:
