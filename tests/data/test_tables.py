@@ -264,7 +264,7 @@ def test_a_label_column_that_is_named_must_be_there(
 def test_lines_longer_than_a_block_are_read(
     long: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elugcn.data.table_files._BLOCKS", (2**10, 2**12, 2**20))
+    monkeypatch.setattr("elugcn.data.delimited._BLOCKS", (2**10, 2**12, 2**20))
     wide = 4_000 if long != "cell" else 1
     names = [f"feature number {i}" if long == "header" else f"{i}" for i in range(wide)]
     cells = ["1" if long == "header" else "1.00000001"] * wide
