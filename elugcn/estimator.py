@@ -19,7 +19,15 @@ from elugcn.data.checks import check_data
 from elugcn.data.convert import to_data
 from elugcn.data.labels import check_labels, encode_labels
 from elugcn.errors import InputError
-from elugcn.estimator_checks import check_parameters, preset_of, seed_of
+from elugcn.estimator_checks import (
+    check_column_names,
+    check_parameters,
+    column_names,
+    preset_of,
+    refuse_other_graphs,
+    seed_of,
+    without_labels,
+)
 from elugcn.fitting import Fitted, accuracy, fit_graph
 from elugcn.storage import load_fitted, num_features, save_fitted
 from elugcn.training.progress import default_progress
@@ -71,6 +79,7 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         history_: One record per epoch.
         n_iter_: Epochs trained.
         notes_: What was unusual about the graph and how it was handled.
+        feature_names_in_: Names of the columns of X, where it was a data frame.
     """
 
     def __init__(
@@ -197,6 +206,7 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             progress=default_progress(quiet=not self.verbose),
         )
         fitted.facts = {name: getattr(self, name) for name in self._INPUT_OPTIONS}
+        fitted.facts["feature_names"] = column_names(X)
         return self._keep(fitted)
 
     def predict_proba(self, X: Any = None, *, adjacency: Any = None) -> Array:
@@ -212,9 +222,10 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if X is None:
             if adjacency is not None:
                 raise InputError("an adjacency needs the features of its nodes: give X")
-            return self.label_distributions_
+            return self.label_distributions_.copy()
+        check_column_names(column_names(X), getattr(self, "feature_names_in_", None))
         directed = bool(getattr(self.fitted_.data, "directed", False))
-        data = self._as_data(X, None, adjacency, directed, new=True)
+        data = without_labels(self._as_data(X, None, adjacency, directed, new=True))
         graph = check_data(
             data, features=self.features, directed=directed, require_labels=False
         )
@@ -304,9 +315,16 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Every option of the method with its default value."""
         return dict(vars(make_config("elu-gcn", {})))
 
+    def __sklearn_tags__(self) -> Any:
+        """As scikit-learn's: features may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _as_data(
         self, X: Any, y: Any, adjacency: Any, directed: bool, new: bool = False
     ) -> Data:
+        refuse_other_graphs(X)
         if not isinstance(X, Data):
             return to_data(
                 X,
@@ -335,6 +353,10 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = prediction.epochs
         self.notes_ = fitted.notes
         self.n_features_in_ = num_features(fitted.data)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+        if names := fitted.facts.get("feature_names"):
+            self.feature_names_in_: Array = np.asarray(names, dtype=object)
         return self
 
 

@@ -1,13 +1,17 @@
-"""What the estimator's own parameters may be; the method checks its options itself."""
+"""What the estimator may be given; the method checks its options itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from torch_geometric.data import Data
+from torch_geometric.data.data import BaseData
 
+from elugcn.data.holdout import SPLITS
 from elugcn.data.registry import dataset_info
 from elugcn.errors import InputError
 from elugcn.fitting import MAX_SEED
@@ -55,3 +59,53 @@ def check_parameters(
 def is_whole(value: Any) -> bool:
     """Whether it is an integer, Python's or numpy's."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame, if all are strings, as scikit-learn's."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not hasattr(X, "to_numpy"):
+        return None
+    names = list(columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def check_column_names(found: list[str] | None, fitted: Sequence[str] | None) -> None:
+    """Refuse a frame whose columns are others, or stand in another order."""
+    if found is None or fitted is None or found == list(fitted):
+        return
+    for expected, name in zip(fitted, found, strict=False):
+        if expected != name:
+            moved = "its columns stand in another order" if name in fitted else ""
+            raise InputError(
+                f"X has a column {name!r} where the model was fitted with "
+                f"{expected!r}" + (f": {moved}" if moved else "")
+            )
+    # More or fewer: said by their number.
+
+
+def without_labels(data: Data) -> Data:
+    """The graph to predict on: what it says of classes and splits is not read."""
+    counted = data.x is not None or data.get("num_nodes", None) is not None
+    if not counted:
+        return data  # labels tell how many nodes there are
+    bare = copy.copy(data)
+    for name in ("y", *SPLITS):
+        if name in bare:
+            bare[name] = None
+    return bare
+
+
+def refuse_other_graphs(X: Any) -> None:
+    """Several graphs, or a graph of several kinds of nodes, are none of ours."""
+    several = isinstance(X, list | tuple) and X and isinstance(X[0], BaseData)
+    if several:
+        raise InputError(
+            f"X is a list of {len(X)} graphs: expected one; "
+            "torch_geometric.data.Batch.from_data_list makes one of them"
+        )
+    if isinstance(X, BaseData) and not isinstance(X, Data):
+        raise InputError(
+            f"X is a {type(X).__name__}: expected a Data with one kind of node and "
+            "edge, as its to_homogeneous() may make"
+        )

@@ -17,7 +17,7 @@ from elugcn.errors import InputError
 from elugcn.methods.base import BaseConfig, Prediction, Problem, Run, make_problem
 from elugcn.methods.registry import get_method
 from elugcn.training.progress import SILENT, Progress
-from elugcn.training.threads import choose_threads, threads
+from elugcn.training.threads import alone, choose_threads, threads
 
 MAX_SEED = 2**32 - 1  # what numpy's and torch's generators both take
 
@@ -69,12 +69,14 @@ def fit_graph(
     start = time.perf_counter()
     place = choose_device(device)
     run = Run(seed=seed, device=place, progress=progress)
-    problem = make_problem(graph.data, config, place)
-    count = choose_threads(
-        _stored(problem), getattr(config, "hidden_channels", 1), n_threads
-    )
-    with threads(count), torch.random.fork_rng(devices=_rng_devices(place)):
-        prediction = get_method(method).fit(problem, config, run)
+    with alone(place):
+        _make_trainable(graph.data)
+        problem = make_problem(graph.data, config, place)
+        count = choose_threads(
+            _stored(problem), getattr(config, "hidden_channels", 1), n_threads
+        )
+        with threads(count):
+            prediction = get_method(method).fit(problem, config, run)
     if not bool(prediction.logits.isfinite().all()):
         raise InputError(
             f"{method}: training diverged, its output is not finite; try a smaller lr"
@@ -129,5 +131,8 @@ def _stored(problem: Problem) -> int:
     return problem.adj.nnz + (x.nnz if isinstance(x, CSR) else x.numel())
 
 
-def _rng_devices(device: torch.device) -> list[torch.device]:
-    return [device] if device.type == "cuda" else []
+def _make_trainable(data: Data) -> None:
+    """Tensors that were made in inference mode can't be part of a gradient."""
+    for name, value in data.to_dict().items():
+        if isinstance(value, Tensor) and value.is_inference():
+            data[name] = value.clone()

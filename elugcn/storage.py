@@ -293,6 +293,6 @@ def json_safe(value: Any) -> Any:
         return {str(k): json_safe(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [json_safe(v) for v in value]
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
         return json_safe(value.tolist())
-    return value
+    return str(value) if isinstance(value, Path) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import logging
 import os
 import signal
@@ -84,9 +85,21 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; what the user did wrong is one line and exit code 2."""
+    _speak_utf8()
     logging.basicConfig(stream=sys.stderr, format="elugcn: %(message)s")
     _end_as_if_interrupted()
     sys.exit(_run(arguments))
+
+
+def _speak_utf8() -> None:
+    """What a file or program gets is UTF-8; a terminal shows ? for what it lacks.
+
+    In a pipe Windows has another encoding, without Greek letters or all ids.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="replace")
 
 
 def _end_as_if_interrupted() -> None:

@@ -27,6 +27,9 @@ from elugcn.methods.base import Prediction
 from elugcn.runs import PREDICTIONS, class_names, write_predictions
 from elugcn.storage import load_fitted
 
+# Files of these kinds would not be what their names say.
+_OTHER_KINDS = {".parquet", ".json", ".xlsx", ".xls", ".tsv", ".gz", ".npz", ".npy"}
+
 
 @grouped
 def run(
@@ -56,6 +59,8 @@ def run(
         check_file(out)
         refuse_input(out, graph)
         _refuse_run(out, run_directory)
+        if out.suffix.lower() in _OTHER_KINDS:
+            raise InputError(f"--out {out}: predictions are CSV, so name it .csv")
     fitted = load_fitted(run_directory)
     if elsewhere:
         fitted = apply_elsewhere(fitted, graph)

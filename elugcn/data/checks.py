@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Data
 
+from elugcn.data.described import described, is_directed
 from elugcn.data.edges import clean_edges, layout_notes
 from elugcn.data.features import as_features, made_features
 from elugcn.data.graph import make_data
@@ -19,9 +20,6 @@ from elugcn.data.holdout import SPLITS, resolve_splits
 from elugcn.data.labels import check_class_names, check_labels
 from elugcn.errors import InputError
 
-# Kept on the checked graph as they are: they describe it and hold no tensor that
-# has to stay in step with nodes or edges.
-METADATA = ("name", "classes", "node_ids", "feature_names", "table_schema")
 OFFER = 'or choose features="identity" or features="degree"'
 
 
@@ -78,13 +76,14 @@ def check_data(
     x = None if features is not None else _features(data, notes)
     n = _count_nodes(data, x)
     if directed is None:
-        directed = bool(data.directed) if "directed" in data else False
+        directed = is_directed(data)
     edge_index, edge_weight = _edges(data, n, directed, notes, alerts)
     if x is None:
         x = made_features(str(features), edge_index, n)
         place = " and took the place of data.x" if data.x is not None else ""
         notes.append(f"features were made: {features}{place}")
-    y = check_labels(data.y, n, notes, required=require_labels)
+    # The user's own labels may change later: scores and pages read these.
+    y = check_labels(data.y, n, notes, required=require_labels).clone()
     splits = resolve_splits(
         {name: data.get(name, None) for name in SPLITS},
         y,
@@ -99,13 +98,9 @@ def check_data(
 
     masks = (splits.train, splits.val, splits.test)
     checked = make_data(x, edge_index, y, edge_weight=edge_weight, masks=masks)
-    for key in METADATA:
-        if key in data:
-            checked[key] = data[key]
+    checked.update(described(data, n, notes))
     if isinstance(data.get("links", None), Tensor):
         checked.links = data.links
-    if "name" not in data:
-        checked.name = "graph"
     checked.class_names = check_class_names(data, y, notes)
     checked.directed = directed
     if require_labels:
@@ -160,8 +155,10 @@ def _edges(
     edge_index = data.edge_index
     if not isinstance(edge_index, Tensor):
         found = "missing" if edge_index is None else f"a {type(edge_index).__name__}"
+        turned = "adj_t" in data and edge_index is None
         raise InputError(
             f"data.edge_index is {found}: expected an int64 tensor of shape [2, edges]"
+            + ("; adj_t is not read: leave ToSparseTensor out" if turned else "")
         )
     edge_index = edge_index.detach().cpu()
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:

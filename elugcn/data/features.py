@@ -1,7 +1,8 @@
 """Node features in any form become one kind of matrix, or are made from the edges."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ def as_features(x: Any, name: str) -> Tensor:
     elif sp.issparse(x):
         check_numeric(getattr(x, "dtype", None), name)
     elif isinstance(x, np.ndarray) or hasattr(x, "__array__"):
+        x = _numbers(x)
         check_numeric(np.asarray(x).dtype, name)
         x = _from_array(x)
     else:
@@ -66,11 +68,22 @@ def as_features(x: Any, name: str) -> Tensor:
     elif x.layout == torch.strided:
         x = x.to(torch.float32).contiguous()
     else:
-        x = x.to_sparse_csr().to(torch.float32)
+        with _without_csr_warning():
+            x = x.to_sparse_csr().to(torch.float32)
     _refuse_nonfinite(x, name)
     if merged := _merged_columns(given):
         warnings.warn(f"{name}, {merged_note(merged)}", UserWarning, stacklevel=3)
     return x  # type: ignore[no-any-return]
+
+
+def _numbers(x: Any) -> Any:
+    """Numbers that stand in an array of objects; anything else as it is."""
+    if np.asarray(x).dtype != object:
+        return x
+    try:
+        return np.asarray(x).astype(np.float64)
+    except (TypeError, ValueError):
+        return x
 
 
 def check_numeric(dtype: Any, name: str) -> None:
@@ -216,8 +229,7 @@ def _refuse_nonfinite(x: Tensor, name: str) -> None:
 
 def sparse_rows(crow: Tensor, col: Tensor, value: Tensor, d: int) -> Tensor:
     """A sparse CSR tensor [n, d] of float32."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+    with _without_csr_warning():
         return torch.sparse_csr_tensor(
             crow.long(),
             col.long(),
@@ -225,6 +237,13 @@ def sparse_rows(crow: Tensor, col: Tensor, value: Tensor, d: int) -> Tensor:
             size=(len(crow) - 1, d),
             check_invariants=False,
         )
+
+
+@contextmanager
+def _without_csr_warning() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        yield
 
 
 def made_features(kind: str, edge_index: Tensor, n: int) -> Tensor:

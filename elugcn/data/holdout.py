@@ -128,14 +128,17 @@ def check_mask(name: str, mask: Any, n: int) -> Tensor:
     if mask.dtype != torch.bool:
         raise InputError(
             f"data.{name} has dtype {mask.dtype}: expected torch.bool, one entry per "
-            "node"
+            f"node; of zeros and ones data.{name}.bool() makes one"
         )
+    if mask.shape == (n, 1):
+        mask = mask[:, 0]
     if mask.shape != (n,):
         raise InputError(
             f"data.{name} has shape {list(mask.shape)}: expected [{n}], one entry per "
             "node"
         )
-    return mask.cpu()
+    kept: Tensor = mask.cpu().clone()  # the user's own may change later
+    return kept
 
 
 def resolve_splits(

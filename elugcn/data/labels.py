@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from elugcn.data.described import one_of_batch
 from elugcn.errors import InputError
 
 Array = NDArray[Any]
@@ -24,6 +25,8 @@ def encode_labels(y: Any, n: int) -> tuple[Tensor, Array]:
         int64 [n] with -1 for unknown, and the sorted classes in the user's dtype.
     """
     given = y.detach().cpu().numpy() if isinstance(y, Tensor) else y
+    if hasattr(given, "astype") and not isinstance(given.dtype, np.dtype):
+        given = given.astype(object)  # pandas' own kinds: numpy makes 1.0 of 1 and NA
     if isinstance(given, (list, tuple)):
         # np.asarray([1, "a"]) or ["a", None] would turn one kind into another.
         holder = np.empty(len(given), dtype=object)
@@ -164,7 +167,9 @@ def check_class_names(data: Data, y: Tensor, notes: list[str]) -> list[str]:
         notes: Gets a sentence on classes no node has.
     """
     count = max(int(y.max()) + 1, 0)
-    names = data.class_names if "class_names" in data else None
+    names = one_of_batch(data.class_names if "class_names" in data else None)
+    if isinstance(names, dict):
+        names = [names.get(label, label) for label in range(count)]
     if names is None or not len(names):
         names = [str(label) for label in range(count)]
     if len(names) < count:

@@ -36,7 +36,8 @@ def label_utilization(
         data: Graph with ``y`` and, if some labels are held out, ``train_mask``. Where
             both predictions are given, only its number of nodes is read.
         gcn: Prediction of any model (tensor or array), scores n×c or classes (n,), as
-            numbers or by name; a plain GCN is trained if omitted.
+            numbers or by name (``data.class_names`` says which number a name has);
+            a plain GCN is trained if omitted.
         lpa: Label distribution n×c or classes (n,), −1 where no label reaches;
             label propagation from the training nodes if omitted.
         features: ``"identity"`` or ``"degree"`` for a graph without features.
@@ -46,7 +47,7 @@ def label_utilization(
         random_state: Seed of the GCN.
     """
     if gcn is not None and lpa is not None:
-        n, names = int(data.num_nodes), None
+        n, names = int(data.num_nodes), _class_names(data)
     else:
         graph = check_data(data, features=features, seed=random_state)
         checked = graph.data
@@ -64,9 +65,20 @@ def label_utilization(
     named = {"lpa": _numbers(lpa), "gcn": _numbers(gcn)}
     words = [v for v in named.values() if isinstance(v, np.ndarray)]
     if words and names is None:
+        if len(words) < len(named):
+            raise InputError(
+                "lpa and gcn must both name classes or both number them: "
+                "data.class_names, which would say which is which, is missing"
+            )
         names = np.unique(np.concatenate(words)).tolist()
     tensors = (_one_per_node(name, v, n, names) for name, v in named.items())
     return definition_one(*tensors)
+
+
+def _class_names(data: Data) -> list[str] | None:
+    """Names by class number, where the graph has them."""
+    names = data.get("class_names", None)
+    return [str(n) for n in names] if isinstance(names, list | tuple) else None
 
 
 def _numbers(prediction: Any) -> Tensor | NDArray[np.str_]:

@@ -36,7 +36,7 @@ from elugcn.fitting import Fitted, accuracy
 from elugcn.methods.base import Problem, Run, make_problem
 from elugcn.methods.elu_config import ELUGCNConfig
 from elugcn.methods.neural import fit_network
-from elugcn.training.threads import threads
+from elugcn.training.threads import alone, threads
 
 BLOCKS = 60
 # The stage whose seed a second GCN starts from; a fit has far fewer stages.
@@ -202,7 +202,7 @@ def _second_gcn(fitted: Fitted) -> Tensor:
     config = fitted.config
     assert isinstance(config, ELUGCNConfig)
     run = Run(seed=fitted.seed)
-    with threads(fitted.threads), torch.random.fork_rng(devices=[]):
+    with alone(run.device), threads(fitted.threads):
         run.reseed(SECOND)
         trained, _ = fit_network(_problem(fitted), config.gcn(), run, "second GCN")
     return trained.logits

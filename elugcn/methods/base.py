@@ -207,8 +207,15 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def reseed(self, stage: int = 0) -> None:
-        """Start a stage from its own seed, so stages do not disturb each other."""
-        torch.manual_seed(1_000_003 * stage + self.seed)
+        """Start a stage from its own seed, so stages do not disturb each other.
+
+        Only generators that the fit gives back: torch.manual_seed takes all there are.
+        """
+        seed = 1_000_003 * stage + self.seed
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            with torch.cuda.device(self.device):
+                torch.cuda.manual_seed(seed)
 
     @contextmanager
     def clock(self, stage: str) -> Iterator[None]:

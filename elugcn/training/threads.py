@@ -1,4 +1,4 @@
-"""How many threads a graph deserves.
+"""How many threads a graph deserves, and what of PyTorch a fit sets for itself.
 
 On small graphs a product takes microseconds and waking a second thread takes longer:
 two threads were measured 10 to 30 times slower than one when the cores were busy.
@@ -7,6 +7,7 @@ two threads were measured 10 to 30 times slower than one when the cores were bus
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -45,3 +46,33 @@ def threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+# Generators, threads and the default dtype belong to the process.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+@contextmanager
+def alone(device: torch.device) -> Iterator[None]:
+    """Run the block as if PyTorch were its own, then restore what was set.
+
+    Fits in several threads of a process wait for each other: they would draw from the
+    same generator, and come out otherwise each time. Inside gradients are computed and
+    new tensors are float32, whatever holds outside.
+
+    Args:
+        device: Its generator is restored, and the CPU's.
+    """
+    cuda = [device] if device.type == "cuda" else []
+    with _ONE_AT_A_TIME:
+        dtype = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float32)
+        try:
+            with (
+                torch.random.fork_rng(devices=cuda),
+                torch.inference_mode(False),
+                torch.enable_grad(),
+            ):
+                yield
+        finally:
+            torch.set_default_dtype(dtype)

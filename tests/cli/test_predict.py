@@ -166,6 +166,7 @@ def test_refusals(
     refused("predict", trained, *both, says="not both")
     refused("predict", trained, "--out", "nodes.csv/p.csv", says="writable directory")
     refused("predict", trained, "--out", "run", says="is a directory")
+    refused("predict", trained, "--out", "p.parquet", says="predictions are CSV")
     refused("predict", says="Missing argument.*RUN")
 
 

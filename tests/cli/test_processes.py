@@ -146,6 +146,26 @@ def test_a_reader_that_goes_away(folder: Path) -> None:
     assert (folder / "run/model.json").is_file()
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_a_pipe_that_is_not_utf8(encoding: str, folder: Path, tables: Tables) -> None:
+    for row in (*tables.rows, *tables.edge_rows):
+        row[:] = ["νύξ" if cell == "n 0" else cell for cell in row]
+    files = tables.write()
+    environment = ENVIRONMENT | {"PYTHONIOENCODING": encoding}
+
+    def output(*arguments: str) -> str:
+        done = subprocess.run(
+            [PROGRAM, *arguments], cwd=folder, env=environment, capture_output=True
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode("utf-8")
+
+    eta = output("train", *files, "--set", "epochs=3", "--no-report", "--out", "run")
+    assert "η" in eta
+    assert "νύξ" in output("predict", "run")
+    assert "Options" in output("train", "--help")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk(folder: Path) -> None:
     with Path("/dev/full").open("w") as full:

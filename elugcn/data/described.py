@@ -1,0 +1,81 @@
+"""What a graph says about itself: its name, the names of its nodes and classes.
+
+A ``Data`` object can carry anything under these names. What is of another kind than
+expected is refused or left behind when the graph is checked, not when a trained model
+is saved or loaded. A ``Batch`` of graphs has a list of what each of them says.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.errors import InputError
+
+# Of a graph that came from tables (see tables.py).
+_SCHEMA_KEYS = {"version", "features", "columns", "class_names"}
+
+
+def described(data: Data, n: int, notes: list[str]) -> dict[str, Any]:
+    """Names as the package keeps them, of a graph with n nodes.
+
+    Args:
+        data: Any graph.
+        n: Its number of nodes.
+        notes: Gets a sentence on what was left behind.
+    """
+    kept: dict[str, Any] = {"name": _name(data.get("name", None))}
+    ids = data.get("node_ids", None)
+    if ids is not None:
+        kept["node_ids"] = _node_ids(ids, n)
+    classes = data.get("classes", None)
+    if isinstance(classes, np.ndarray):  # PyG datasets use the name for other things
+        kept["classes"] = classes
+    names = data.get("feature_names", None)
+    if isinstance(names, list | tuple):
+        kept["feature_names"] = [str(name) for name in names]
+    schema = data.get("table_schema", None)
+    if isinstance(schema, dict) and schema.keys() >= _SCHEMA_KEYS:
+        kept["table_schema"] = schema
+    elif schema is not None:
+        notes.append("table_schema is not that of a graph from tables: not used")
+    return kept
+
+
+def is_directed(data: Data) -> bool:
+    """What ``data.directed`` says; False where it is absent."""
+    value = data.get("directed", None)
+    if isinstance(value, Tensor) and len(set(value.flatten().tolist())) == 1:
+        value = value.flatten()[0].item()  # several: of a batch
+    if value is None or isinstance(value, bool | np.bool_ | int):
+        return bool(value)
+    raise InputError(f"data.directed is a {type(value).__name__}: expected a boolean")
+
+
+def one_of_batch(names: Any) -> Any:
+    """What all graphs of a batch say alike; anything else as it is."""
+    if isinstance(names, list) and names and isinstance(names[0], list | tuple):
+        return names[0] if all(other == names[0] for other in names) else names
+    return names
+
+
+def _name(given: Any) -> str:
+    if isinstance(given, list):
+        given = "+".join(dict.fromkeys(map(str, given)))
+    return "graph" if given is None else str(given)
+
+
+def _node_ids(ids: Any, n: int) -> list[str]:
+    wanted = f"expected {n} names, one per node"
+    if isinstance(ids, Tensor | np.ndarray):
+        ids = ids.tolist()
+    if isinstance(ids, str | bytes | dict) or not isinstance(ids, Iterable):
+        raise InputError(f"data.node_ids is a {type(ids).__name__}: {wanted}")
+    found = [str(one) for one in ids]
+    if all(isinstance(one, list) for one in ids):  # of a batch
+        found = [str(one) for each in ids for one in each]
+    if len(found) != n:
+        raise InputError(f"data.node_ids has {len(found)} entries: {wanted}")
+    return found
