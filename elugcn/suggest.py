@@ -196,7 +196,11 @@ def _candidates(
         half = (places + 1) // 2
         rest = members[order[half:]]
         taken += [members[order[:half]], _sample(rest, places - half, generator)]
-    return torch.cat(taken).sort().values
+    found = torch.cat(taken)
+    if found.numel() < most:  # a class has more places than members in the pool
+        rest = nodes[~torch.isin(nodes, found)]
+        found = torch.cat([found, _sample(rest, most - found.numel(), generator)])
+    return found.sort().values
 
 
 def _sample(nodes: Tensor, most: int, generator: torch.Generator) -> Tensor:

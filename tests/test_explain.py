@@ -147,3 +147,21 @@ def test_ids_that_are_no_node() -> None:
 def test_nothing_to_show(reading: Reading) -> None:
     with pytest.raises(InputError, match="shown must be at least 1; got 0"):
         explain(reading, 1, shown=0)
+
+
+def test_edges_are_followed_in_their_direction() -> None:
+    """0 → 1 → 2, 3 → 2, 2 → 4: labels at 0 and 4."""
+    edges = torch.tensor([[0, 1, 3, 2], [1, 2, 2, 4]])
+    data = Data(
+        x=torch.eye(5),
+        edge_index=edges,
+        y=torch.tensor([0, 0, 0, 1, 1]),
+        train_mask=torch.tensor([1, 0, 0, 0, 1], dtype=torch.bool),
+        val_mask=torch.tensor([0, 1, 0, 0, 0], dtype=torch.bool),
+        directed=True,
+    )
+    fitted = fit(check_data(data), epochs=3)
+    said = explain(fitted, 2)
+    assert said["degree"] == 2
+    assert {r["node"] for r in said["before"]["neighbours"]} == {"1", "3"}
+    assert [(r["node"], r["distance"]) for r in said["labels"]] == [("0", 2)]

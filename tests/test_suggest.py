@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -169,3 +171,56 @@ def test_refusals(reading: Reading) -> None:
         suggest_labels(reading, 1, torch.ones(150))
     with pytest.raises(InputError, match="no node without a label is left"):
         suggest_labels(reading, 1, torch.zeros(150, dtype=torch.bool))
+
+
+def test_every_label_covers() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(640, 5))
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    targets, labelled = z[:40], z[40:]
+    expected = (np.clip(targets @ labelled.T, 0, 1) ** 2).max(axis=1)
+    got = suggest._covered(*(torch.from_numpy(t).float() for t in (targets, labelled)))
+    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-4)
+
+
+def test_the_most_central_of_a_class_is_a_candidate(reading: Reading) -> None:
+    pool = suggest.default_pool(reading.data)
+    z = smoothed_directions(reading.problem.spread, reading.problem.x)
+    w = need(reading)
+    few = suggest._candidates(reading, z, w, pool, 12, torch.Generator().manual_seed(0))
+    gcn, zs = reading.use.gcn.numpy(), z.double().numpy()
+    for c in range(3):
+        centre = (zs[gcn == c] * w.double().numpy()[gcn == c, None]).sum(axis=0)
+        members = np.flatnonzero(pool.numpy() & (gcn == c))
+        assert int(members[(zs[members] @ centre).argmax()]) in few.tolist()
+
+
+def test_as_many_as_asked_for(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suggest, "CANDIDATES", 5)
+    assert len({s.index for s in suggest_labels(reading, 40)}) == 40
+
+
+def test_the_gcn_speaks_where_no_label_reaches() -> None:
+    lpa = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
+    proba = torch.tensor([[0.5, 0.5], [0.1, 0.9]])
+    made = cast(
+        Reading, SimpleNamespace(lpa=lpa, proba=proba, use=definition_one(lpa, proba))
+    )
+    torch.testing.assert_close(
+        suggest._both(made), torch.tensor([[0.75, 0.25], [0.1, 0.9]])
+    )
+
+
+def test_a_small_class_does_not_make_fewer_suggestions(
+    checked: Callable[..., CheckedGraph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Places go by the need of all nodes; a pool may have few of a class."""
+    reading = Reading.of(fit(checked()))
+    pool = default_pool(reading.data) & (reading.use.gcn == 0)
+    monkeypatch.setattr(suggest, "CANDIDATES", 6)
+    asked = int(pool.sum()) * 2 // 3
+    assert asked > 12
+    found = suggest_labels(reading, asked, pool=pool)
+    assert len({one.index for one in found}) == asked

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +213,22 @@ def test_names_and_numbers_of_classes_go_together(data: Data) -> None:
     assert bool(label_utilization(graph, gcn=words, lpa=numbers).elu.all())
     with pytest.raises(InputError, match=r"data\.class_names"):
         label_utilization(Data(num_nodes=n), gcn=words, lpa=numbers)
+
+
+def test_threads_are_those_asked_for(
+    sbm: Draw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elugcn.fitting.threads", lambda count: nullcontext())
+    clf = ELUGCNClassifier(epochs=2, n_threads=2).fit(sbm(0))
+    assert clf.fitted_.threads == 2
+
+
+def test_the_seed_decides_what_is_held_out(sbm: Draw) -> None:
+    data = sbm(0)
+    bare = Data(x=data.x, edge_index=data.edge_index, y=data.y)
+    one, again, other = (
+        ELUGCNClassifier(epochs=1, random_state=s).fit(bare).fitted_.data.val_mask
+        for s in (1, 1, 2)
+    )
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)

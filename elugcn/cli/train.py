@@ -133,6 +133,9 @@ def _summary(metrics: dict[str, Any]) -> None:
         if details.get("left_out"):
             names = escape(", ".join(details["left_out"]))
             table.add_row("left out", f"{names}: too slow on a graph of this size")
+        if details.get("diverged"):
+            names = escape(", ".join(details["diverged"]))
+            table.add_row("diverged", f"{names}: not used; a smaller lr may help")
         table.add_row("chosen", escape(_chosen(details)))
     took = f"{metrics['seconds']['total']:.1f} s"
     where = f"{metrics['device']}, {metrics['threads']} thread(s)"

@@ -36,6 +36,11 @@ class Candidate:
     utilization: LabelUtilization
     graph: ELUGraph
 
+    @property
+    def diverged(self) -> bool:
+        """Whether its training ended in NaN or infinity."""
+        return not bool(self.logits.isfinite().all())
+
 
 def choose(
     candidates: Sequence[Candidate], problem: Problem, ensemble: bool
@@ -46,8 +51,9 @@ def choose(
     exp(−(Δ/s)²): Δ is how far the accuracy is below the best one's, p, and
     s = √(p(1−p)/m) the standard error of p on m validation nodes. To pick the best of
     near equals would be to pick by chance; their mean is better than most of them. A
-    candidate that is clearly worse weighs nothing.
+    candidate that is clearly worse, or whose training diverged, weighs nothing.
     """
+    candidates = [c for c in candidates if not c.diverged] or candidates
     m = int(problem.val_mask.sum())
     # Without validation nothing can be compared: the first member is the answer.
     if not m:

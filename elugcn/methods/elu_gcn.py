@@ -12,9 +12,11 @@ trained, and the answer is a mean of the candidates that validation finds good.
 
 from __future__ import annotations
 
+from typing import Any
+
 from elugcn.core.direction import label_operator
 from elugcn.core.propagation import propagate_labels
-from elugcn.core.sparsify import check_memory
+from elugcn.core.sparsify import check_mode
 from elugcn.core.utilization import definition_one
 from elugcn.methods.base import Prediction, Problem, Run
 from elugcn.methods.elu_candidates import Candidate, choose
@@ -57,7 +59,7 @@ def fit_elu_graph(problem: Problem, config: ELUGCNConfig, run: Run) -> Predictio
     _check_memory(problem, members)
     member = members[0][1]
     reach = _reach(problem, config, run, member.needs_mlp)
-    source, predicted = sources(problem, member, reach)
+    source, predicted = sources(seen_by(problem, config, member), member, reach)
     utilization = definition_one(reach.lpa, predicted.logits)
     with run.clock("graph"):
         _, operator = learn_graph(problem, member, source, utilization, reach.lpa)
@@ -76,8 +78,7 @@ def fit_elu_graph(problem: Problem, config: ELUGCNConfig, run: Run) -> Predictio
 def _check_memory(problem: Problem, members: list[tuple[str, ELUGCNConfig]]) -> None:
     """Refuse an explicit graph that can't fit before anything is trained for it."""
     for _, member in members:
-        if member.graph_mode == "paper":
-            check_memory(problem.num_nodes, member.keep)
+        check_mode(problem.num_nodes, member.graph_mode, member.topk, member.keep)
 
 
 def _reach(problem: Problem, config: ELUGCNConfig, run: Run, needs_mlp: bool) -> Reach:
@@ -106,13 +107,15 @@ def _as_prediction(
     chosen = choose(candidates, problem, config.ensemble)
     # Definition 1 is about the plain GCN wherever that is kept.
     judged = candidates[-1] if config.keep_gcn else chosen
-    facts = {
+    facts: dict[str, Any] = {
         "chosen": chosen.name,
         "eta": chosen.eta,
         "best_epoch": chosen.trained.epoch,
         "candidates": {c.name: c.val_accuracy for c in candidates},
         "etas": {c.name: c.eta for c in candidates},
     }
+    if lost := [c.name for c in candidates if c.diverged]:
+        facts["diverged"] = lost
     return Prediction(
         logits=chosen.logits,
         epochs=chosen.trained.n_iter,
@@ -121,6 +124,6 @@ def _as_prediction(
         predictor=chosen.predictor,
         utilization=judged.utilization,
         graph=chosen.graph,
-        graph_mode=config.graph_mode,
+        graph_mode=chosen.graph.mode,
         facts=facts,
     )

@@ -63,8 +63,9 @@ def sources(
     h = F.softmax(reach.mlp.logits, dim=1)
     spread = problem.spread
     share = spread @ (spread @ h)
-    # Scores whose softmax they are; where nothing arrives zeros, which say nothing.
-    scores = torch.where(share.any(dim=1, keepdim=True), share.clamp(1e-30).log(), 0.0)
+    # Scores whose softmax they are; where nothing arrives the model's own.
+    arrives = share.any(dim=1, keepdim=True)
+    scores = torch.where(arrives, share.clamp(1e-30).log(), reach.mlp.logits)
     return source, Source(scores, reach.mlp.predictor)
 
 
@@ -101,6 +102,8 @@ def fit_member(
                 source,
             )  # fmt: skip
         candidates.append(candidate)
+        if candidate.diverged:
+            break
         predicted = source = Source(candidate.logits, candidate.predictor)
     return candidates
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -533,3 +534,14 @@ def test_the_default_init_is_lpa_where_it_is_given() -> None:
         default = learn_elu_graph(h, labels, lpa=share)
         named = learn_elu_graph(h, labels, lpa=share, init=init)
         assert torch.equal(default.to_dense(), named.to_dense())
+
+
+def test_h_of_lower_rank_and_a_beta_that_rounding_swallows() -> None:
+    """H = u vᵀ with v = (1, 1): as β → 0 S H is Q times the projection on v."""
+    h = torch.full((6, 2), 1e6)
+    labels = torch.tensor([0, 1, 0, 1, 1, 0])
+    graph = learn_elu_graph(h, labels, k=0, beta=1e-9)
+    q = F.one_hot(labels, 2).double()
+    expected = q @ torch.full((2, 2), 0.5).double()
+    got = graph.to_dense().double() @ h.double()
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)

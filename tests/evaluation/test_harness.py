@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from elugcn.errors import InputError
+from elugcn.evaluation.claims import Claim
 from elugcn.evaluation.harness import run_jobs
 from elugcn.evaluation.jobs import Job, make_jobs
 from elugcn.evaluation.monitor import TerminalMonitor
@@ -197,3 +198,13 @@ def test_killed_at_any_moment(
     counts = Counter(log.read_text().splitlines())
     assert len(counts) == 24
     assert sum(counts.values()) <= 24 + 2 * kills
+
+
+def test_a_run_that_goes_on_says_so(
+    store: Store, jobs: Jobs, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or another process would take it for dead."""
+    beats: list[Claim] = []
+    monkeypatch.setattr(Claim, "beat", lambda claim: beats.append(claim))
+    run_jobs(jobs(1), store, command=worker(0.3))
+    assert beats

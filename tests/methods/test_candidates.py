@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch_geometric.data import Data
 
 from elugcn.config import resolve_config
 from elugcn.data.checks import check_data
@@ -147,3 +148,15 @@ def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = fit_graph(graph, "elu-gcn", config).prediction.facts
     assert facts["left_out"] == ["random propagation"]
     assert set(facts["candidates"]) == {"two views", "gcn"}
+
+
+def test_a_blend_predicts_what_it_was_judged_by() -> None:
+    p = problem()
+    best = candidate("best", [0.9, 0.9, 0.9, 0.4], p)
+    near = candidate("near", [0.6, 0.2, 0.7, 0.3], p)
+    near.val_accuracy = 0.75 - 0.2165
+    for c in (best, near):
+        c.predictor = cast(Any, SimpleNamespace(logits=lambda data, c=c: c.logits))
+    blend = choose([near, best], p, ensemble=True)
+    assert isinstance(blend.predictor, BlendPredictor)
+    torch.testing.assert_close(blend.predictor.logits(Data()), blend.logits)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import fields, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +172,9 @@ def test_memory_is_checked_before_anything_is_trained(
 
     monkeypatch.setattr(psutil, "virtual_memory", Little)
     monkeypatch.setattr("elugcn.methods.elu_gcn.fit_network", pytest.fail)
-    for method in ("elu-gcn", "elu-graph"):
-        with pytest.raises(InputError, match=r"would need about .* GB"):
-            fit(checked(), method, graph_mode="paper", variants=())
+    for method, mode in product(("elu-gcn", "elu-graph"), ("paper", "topk")):
+        with pytest.raises(InputError, match=r"need about .* GB"):
+            fit(checked(), method, graph_mode=mode, variants=())
 
 
 def test_unknown_methods_are_named() -> None:

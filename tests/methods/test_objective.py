@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from elugcn.core.operators import LowRankGraph
@@ -70,3 +71,56 @@ def test_other_objectives_go_term_by_term(
     problem: Problem, options: dict[str, object]
 ) -> None:
     assert objective(problem, False, **options).terms is None
+
+
+def written_out(one: Objective, views: list[Tensor], share: float) -> Tensor:
+    """Eq. 12 with several draws, and GRAND's eq. 5 and 6, as printed."""
+    c, elu, last = one.config, one.elu, views[-1]
+    probs = [F.softmax((1 - c.eta) * z + c.eta * last, dim=1) for z in views[:-1]]
+    index, target = one.train_index, one.target
+    ce = sum(-p[index, target].log().mean() for p in probs) / len(probs)
+    entropy = sum(-(p * p.log()).sum(dim=1).mean() for p in probs) / len(probs)
+    a, b = (F.normalize(F.elu(one.head.linear(z)), dim=1) for z in (views[0], last))
+    if c.contrast == "distance":
+        d = (a - b).square().sum(dim=1)
+        pos, neg = (torch.exp(d[s].mean() / c.tau) for s in (elu, one.nelu))
+    else:
+        d = (a * b).sum(dim=1)
+        pos, neg = (torch.exp(d[s] / c.tau).mean() for s in (elu, one.nelu))
+    contrast = -torch.log(pos / (pos + neg))
+    total = ce + share * c.lambda_con * (
+        c.contrast_weight * contrast + c.entropy_weight * entropy
+    )
+    if len(probs) > 1:
+        mean = sum(probs) / len(probs)
+        sharp = mean ** (1 / c.sharpening)
+        sharp = sharp / sharp.sum(dim=1, keepdim=True)
+        agree = sum((sharp - p).square().sum(dim=1).mean() for p in probs) / len(probs)
+        total = total + share * c.lambda_cons * agree
+    return total
+
+
+@pytest.mark.parametrize("draws", [1, 2, 3])
+@pytest.mark.parametrize("contrast", ["similarity", "distance"])
+@pytest.mark.parametrize(("epoch", "share"), [(0, 0.0), (1, 0.25), (4, 1.0), (9, 1.0)])
+def test_the_objective_written_out(
+    problem: Problem, draws: int, contrast: str, epoch: int, share: float
+) -> None:
+    one = objective(
+        problem,
+        False,
+        draws=draws,
+        contrast=contrast,
+        warmup=4,
+        contrast_weight=0.5,
+        entropy_weight=0.25,
+        lambda_cons=0.7,
+    )
+    one.model.train()
+    p = one.problem
+    with torch.no_grad():
+        torch.manual_seed(1)
+        views = one.model(p.x, p.adj, one.graph, draws)
+        expected = written_out(one, views, share)
+    torch.manual_seed(1)
+    torch.testing.assert_close(one.loss(epoch).detach(), expected)

@@ -360,3 +360,32 @@ def test_training_learns() -> None:
     )  # fmt: skip
     assert torch.equal(trained.logits[mask].argmax(dim=1), y[mask])
     assert trained.history[-1]["loss"] < 0.05
+
+
+@pytest.mark.parametrize("select", ["accuracy", "loss"])
+def test_the_best_epoch_outlives_a_divergence_at_the_end(select: str) -> None:
+    script = [(1, 1.0), (2, 3.0), (1, math.nan), (1, math.nan)]
+    trained, model = scripted(script, Fit(epochs=4, select=select))
+    assert trained.epoch == 1
+    assert float(model.epochs) == 1
+
+
+def test_what_is_trained_apart_keeps_the_decay() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = (nn.Parameter(torch.ones(1)) for _ in range(2))
+
+    m = Two()
+    fit_ = Fit(lr=0.1, weight_decay=1.0, epochs=1, apart={"a": {"lr": 0.01}})
+    train(
+        m,
+        lambda _: (m.a * 0 + m.b * 0).sum(),
+        lambda: torch.zeros(1, 2),
+        torch.tensor([0]),
+        torch.zeros(1, dtype=torch.bool),
+        fit_,
+    )
+    # Adam's first step has the length of its lr, whatever the decay.
+    assert m.a.item() == pytest.approx(0.99, abs=1e-5)
+    assert m.b.item() == pytest.approx(0.9, abs=1e-5)
