@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 from importlib.metadata import version
 from pathlib import Path
@@ -92,6 +93,7 @@ def dump(options: dict[str, Any]) -> str:
 def summary_of(search: Search, out: Path) -> dict[str, Any]:
     """A search as JSON holds it."""
     best = search.best
+    shown = {} if best is None else best.shown
     failed = [trial for trial in search.trials if trial.failed]
     return {
         "method": search.space.method,
@@ -103,11 +105,19 @@ def summary_of(search: Search, out: Path) -> dict[str, Any]:
         "val_accuracy": None if best is None else best.value,
         "std": None if best is None else best.std,
         "seconds": round(sum(t.evaluation.seconds for t in search.trials), 3),
-        "searched": {} if best is None else best.shown,
+        "searched": {key: _value(text) for key, text in shown.items()},
         "options": {} if best is None else best.config,
         "csv": str(csv_path(out, search)),
         "yaml": None if best is None else str(yaml_path(out, search)),
     }
+
+
+def _value(shown: str) -> Any:
+    """A number, boolean or null as JSON has it; words as they are."""
+    try:
+        return json.loads(shown)
+    except ValueError:
+        return shown
 
 
 def _header(search: Search, best: Trial, budget: Budget, file: str | None) -> list[str]:
