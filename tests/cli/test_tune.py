@@ -77,7 +77,7 @@ def test_killed_and_taken_up_again(folder: Path, elugcn: Command) -> None:
     assert search["best_trial"] == values.index(max(values)) + 1
     assert (search["trials"], search["failed"], search["std"]) == (2, 0, None)
     assert search["options"]["lpa_steps"] == (1, 3)[values.index(max(values))]
-    assert search["searched"] == {"lpa_steps": search["options"]["lpa_steps"]}
+    assert search["searched"]["lpa_steps"] == search["options"]["lpa_steps"]
     assert "test" not in json.dumps(found)
     assert Path("karate.yaml").read_text().startswith("schema: 1\nlpa:  # best of 2")
 
