@@ -355,7 +355,8 @@ class ELUGCNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = num_features(fitted.data)
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of an earlier fit
-        if names := fitted.facts.get("feature_names"):
+        names = fitted.facts.get("feature_names")
+        if isinstance(names, list):
             self.feature_names_in_: Array = np.asarray(names, dtype=object)
         return self
 

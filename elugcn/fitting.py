@@ -66,10 +66,10 @@ def fit_graph(
     progress: Progress = SILENT,
 ) -> Fitted:
     """Fit a method to a checked graph."""
-    start = time.perf_counter()
     place = choose_device(device)
     run = Run(seed=seed, device=place, progress=progress)
     with alone(place):
+        start = time.perf_counter()  # not while another fit is waited for
         _make_trainable(graph.data)
         problem = make_problem(graph.data, config, place)
         count = choose_threads(

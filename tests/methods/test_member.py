@@ -27,6 +27,8 @@ from tests.methods.test_sampled import MEMBER, draw
 
 Draw = Callable[..., CheckedGraph]
 CPU = torch.device("cpu")
+# One member, whose second view has a say.
+ALONE = {"variants": (), "keep_gcn": False, "epochs": 6, "form": "transposed"}
 
 
 def test_a_round_starts_from_the_output_of_the_last(checked: Draw) -> None:
@@ -95,15 +97,7 @@ def test_eta_by_hand(own: float) -> None:
 def test_the_chosen_eta_is_used(checked: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elu_member, "choose_eta", lambda *rest: (0.85, 0.5))
     graph = checked()
-    fitted = fit(
-        graph,
-        "elu-gcn",
-        epochs=6,
-        variants=(),
-        keep_gcn=False,
-        eta=0.2,
-        form="transposed",
-    )
+    fitted = fit(graph, "elu-gcn", eta=0.2, **ALONE)
     predictor = fitted.prediction.predictor
     assert isinstance(predictor, ELUGCNPredictor)
     assert predictor.eta == fitted.prediction.facts["eta"] == 0.85
@@ -131,17 +125,7 @@ def test_options_of_the_graph_reach_the_predictor(
     own: dict[str, Any], checked: Draw
 ) -> None:
     graph = checked()
-    fitted = fit(
-        graph,
-        "elu-gcn",
-        epochs=6,
-        variants=(),
-        keep_gcn=False,
-        eta=0.3,
-        refit_eta=False,
-        form="transposed",
-        **own,
-    )
+    fitted = fit(graph, "elu-gcn", eta=0.3, refit_eta=False, **ALONE, **own)
     assert fitted.prediction.predictor is not None
     again = fitted.prediction.predictor.logits(graph.data)
     torch.testing.assert_close(again, fitted.prediction.logits, rtol=1e-4, atol=1e-4)
