@@ -222,7 +222,10 @@ def test_gains_on_nelu_nodes(script: ModuleType) -> None:
             assert gains.pop(name) == pair
     assert not gains
     elu = [float(row["gain"]) for (nodes, _), row in found.items() if nodes == "elu"]
-    low, high = (f"{abs(round(value, 1)):.1f}" for value in (min(elu), max(elu)))
+    low, high = (
+        f"{round(value, 1) + 0.0:.1f}".replace("-", "−")
+        for value in (min(elu), max(elu))
+    )
     assert f"on ELU nodes between {low} and {high}." in text
     far = [float(found["unreachable", d]["gain"]) for d in ("Cora", "Citeseer")]
     assert f"too, {far[0]:.1f} and {far[1]:.1f} points on Cora and Citeseer" in text
