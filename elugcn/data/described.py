@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 
 from elugcn.errors import InputError
 
-# Of a graph that came from tables (see tables.py).
-_SCHEMA_KEYS = {"version", "features", "columns", "class_names"}
+# What the ``table_schema`` of a graph from tables has at least (see tables.py).
+SCHEMA_KEYS = {"version", "features", "columns", "class_names"}
 
 
 def described(data: Data, n: int, notes: list[str]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def described(data: Data, n: int, notes: list[str]) -> dict[str, Any]:
     if isinstance(names, list | tuple):
         kept["feature_names"] = [str(name) for name in names]
     schema = data.get("table_schema", None)
-    if isinstance(schema, dict) and schema.keys() >= _SCHEMA_KEYS:
+    if isinstance(schema, dict) and schema.keys() >= SCHEMA_KEYS:
         kept["table_schema"] = schema
     elif schema is not None:
         notes.append("table_schema is not that of a graph from tables: not used")

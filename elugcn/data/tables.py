@@ -9,6 +9,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from elugcn.data.described import SCHEMA_KEYS
 from elugcn.data.features import check_kind, made_features
 from elugcn.data.graph import make_data
 from elugcn.data.table_edges import find_edge_columns, read_edges
@@ -179,7 +180,7 @@ def _feature_kind(features: str | None, schema: dict[str, Any] | None) -> str:
         check_kind(features)
     if schema is None:
         return features or "columns"
-    missing = {"version", "features", "columns", "class_names"} - set(schema)
+    missing = SCHEMA_KEYS - set(schema)
     if missing or schema["version"] != SCHEMA_VERSION:
         raise InputError(
             f"schema is not one of version {SCHEMA_VERSION}: expected the table_schema "

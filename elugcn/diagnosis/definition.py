@@ -34,7 +34,7 @@ def label_utilization(
 
     Args:
         data: Graph with ``y`` and, if some labels are held out, ``train_mask``. Where
-            both predictions are given, only its number of nodes is read.
+            both predictions are given, only its number of nodes and names are read.
         gcn: Prediction of any model (tensor or array), scores n×c or classes (n,), as
             numbers or by name (``data.class_names`` says which number a name has);
             a plain GCN is trained if omitted.
