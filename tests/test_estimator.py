@@ -229,6 +229,8 @@ def test_no_adjacency_joins_neighbours(data: Data) -> None:
     assert torch.bincount(edges[0]).min() >= 4
     assert edges.shape[1] < 2 * 4 * 150
     assert clf.predict(data.x.numpy()[:20]).shape == (20,)
+    # Three new nodes have two neighbours each, not four.
+    assert clf.predict(data.x.numpy()[:3]).shape == (3,)
 
 
 def test_parameters_round_trip(data: Data) -> None:

@@ -132,6 +132,7 @@ def test_large_graphs_are_represented(
     monkeypatch.setattr(suggest, "TARGETS", 60)
     about = suggest_labels(reading, 5)
     assert suggest_labels(reading, 5) == about  # the same draw each time
+    assert suggest_labels(reading, 5, seed=1) != about
     assert sum(s.gain for s in about) == pytest.approx(
         sum(s.gain for s in exact), rel=0.35
     )

@@ -20,6 +20,7 @@ from elugcn.evaluation.harness import run_jobs
 from elugcn.evaluation.jobs import Job, make_jobs
 from elugcn.evaluation.monitor import TerminalMonitor
 from elugcn.evaluation.store import Store
+from tests.evaluation.conftest import record_of
 
 Jobs = Callable[..., list[Job]]
 Worker = Callable[..., list[str]]
@@ -58,6 +59,23 @@ def test_the_claim_of_a_finished_run_goes(
     lock.write_text(json.dumps(owner))
     run_jobs(todo, store, command=["false"])
     assert names(store) == [store.path(todo[0]).name]
+
+
+def test_what_another_finished_just_before_the_claim_is_not_done_again(
+    tmp_path: Path, jobs: Jobs, worker: Worker, log: Path
+) -> None:
+    class Overtaken(Store):
+        def claim(self, job: Job) -> Claim | None:
+            claim = super().claim(job)
+            self.add(job, record_of(job, test=0.75))
+            return claim
+
+    store = Overtaken(tmp_path / "store")
+    [job] = todo = jobs(1)
+    outcomes = run_jobs(todo, store, command=worker())
+    assert outcomes.done[job]["test_accuracy"] == 0.75
+    assert log.read_text() == ""
+    assert names(store) == [store.path(job).name]  # the claim was given back
 
 
 def test_a_terminal_shows_how_far_it_is(

@@ -117,6 +117,10 @@ def test_time_left() -> None:
     left = [time_left([by_pair[m, "sbm"]], records) for m in ("gcn", "lpa", "mlp")]
     assert left == [3.0, 9.0, 5.0]
     assert time_left([by_pair["gcn", "karate"]] * 2, records) == 6.0
+    # A run that failed says nothing about how long one takes.
+    crash = record_of(by_pair["gcn", "sbm"], process_seconds=0.1, status="failed")
+    assert time_left([by_pair["gcn", "sbm"]], [*records, crash]) == 3.0
+    assert time_left(jobs, [crash]) is None
     assert [show_time(s) for s in (None, 5, 65, 3725)] == [
         "", "0:05 left", "1:05 left", "1:02:05 left",
     ]  # fmt: skip

@@ -61,6 +61,15 @@ def test_bad_input_is_told(kept: Nursery, tmp_path: Path) -> None:
     assert "nowhere" in (tmp_path / "err").read_text()
 
 
+def test_libraries_are_told_how_many_threads() -> None:
+    own = Nursery(3)
+    try:
+        told = Path(f"/proc/{own.pid}/environ").read_bytes().split(b"\0")
+    finally:
+        own.kill()
+    assert {b"OMP_NUM_THREADS=3", b"MKL_NUM_THREADS=3"} <= set(told)
+
+
 def test_it_is_killed_even_while_it_loads(tmp_path: Path) -> None:
     own = Nursery(1)
     number = own.start(task(), str(tmp_path / "a"), str(tmp_path / "b"))

@@ -5,9 +5,27 @@ import pytest
 from elugcn.config import resolve_config
 from elugcn.data.checks import check_data
 from elugcn.data.datasets import load_dataset
-from elugcn.evaluation.jobs import make_jobs
+from elugcn.evaluation import worker
+from elugcn.evaluation.jobs import Job, make_jobs
 from elugcn.evaluation.worker import execute
-from elugcn.fitting import fit_graph
+from elugcn.fitting import Fitted, fit_graph
+
+
+def test_memory_of_a_measurement_is_not_the_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = {"peak": 100.0}
+
+    def measure(job: Job, fitted: Fitted) -> dict[str, float]:
+        now["peak"] = 900.0
+        return {"something": 1.0}
+
+    monkeypatch.setattr(worker, "peak_rss_mb", lambda: now["peak"])
+    monkeypatch.setattr(worker, "measure", measure)
+    (job,) = make_jobs(["lpa"], ["karate"], 1, measure="any")
+    record = execute(job)
+    assert record["measured"] == {"something": 1.0}
+    assert record["peak_rss_mb"] == 100.0
 
 
 def test_a_record_is_of_its_seed_and_its_masks() -> None:
