@@ -3,8 +3,9 @@
     peak ≈ program + features + graph + the arrays of one training step + slack
 
 The step dominates on large graphs: a fixed number of n×h arrays. The constants were
-fitted to peaks of gcn and elu-gcn on drawn graphs of 50,000 to a million nodes; on a
-graph that small arrays fill, the allocator keeps about as much again as is in use.
+fitted to peaks of gcn and elu-gcn on drawn graphs of 50,000 to a million nodes, those
+of norms, residuals, jumps and attention on Facebook100; on a graph that small arrays
+fill, the allocator keeps about as much again as is in use.
 """
 
 from __future__ import annotations
@@ -18,25 +19,29 @@ from torch_geometric.data import Data
 from elugcn.core.sparse import SPARSE_DENSITY
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.methods.gat import GATConfig
 from elugcn.methods.network_config import GCNConfig, RandomPropagationConfig
 from elugcn.methods.scaling import kind_for
 from elugcn.nn.field import FEWER, HELD
 
 # The methods whose peaks the constants were fitted to.
-FITTED = ("gcn", "elu-gcn")
+FITTED = ("gcn", "elu-gcn", "gat")
 # Python, PyTorch and the package, loaded.
 _PROGRAM = 400 * 2.0**20
 # Arrays of n×h floats that a view holds at the worst moment of a step, with Â in every
 # layer and with a propagation of several orders in the first; arrays of n×c floats for
 # the output, and for the contrast of two views.
 _ARRAYS, _ARRAYS_MIXED = 3.5, 9.0
+# And for each of a norm, residuals and jumps: what they keep for their gradient.
+_ARRAYS_OPTION = 3.0
 _OUTPUTS, _OUTPUTS_CONTRAST = 12, 32
 # A GCN without options trains in place (see nn/propagate.py): before and after Â, for
 # both views, and a pair more a view for every further layer.
 _IN_PLACE = 2
 _OUTPUTS_IN_PLACE, _OUTPUTS_CONTRAST_IN_PLACE = 5, 14
-# Bytes of an edge (both ways count): the pair as read, Â with its indices.
-_EDGE_BYTES = 36
+# Bytes of an edge (both ways count): the pair as read, Â with its indices; and of the
+# attention that a head gives it: score, softmax, dropout, their gradients.
+_EDGE_BYTES, _ATTENTION_BYTES = 36, 56
 # Bytes of a stored feature as CSR, with its transposed order and its value scaled for
 # dropout; and of one in a dense X beside its four: a random one for dropout, and one
 # that says whether it is zero.
@@ -95,7 +100,7 @@ def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
     step = max(
         _sampled_step(data, member)
         if isinstance(member, RandomPropagationConfig) and member.sample
-        else _step(n, classes, member)
+        else _step(n, classes, member) + _attention(data, member)
         for member in _members(data, config)
     )
     graph += _EXPLICIT_BYTES * max(
@@ -178,7 +183,18 @@ def _step(n: int, classes: int, config: BaseConfig) -> float:
         outputs = _OUTPUTS_IN_PLACE if views == 1 else _OUTPUTS_CONTRAST_IN_PLACE
         return 4.0 * n * (arrays * width + outputs * classes)
     each = _ARRAYS_MIXED if getattr(config, "order", 0) else _ARRAYS
+    if isinstance(config, GCNConfig):
+        used = (config.norm != "none", config.residual, config.jump != "none")
+        each += _ARRAYS_OPTION * sum(used)
     return 4.0 * n * (views * layers * each * width + outputs * classes)
+
+
+def _attention(data: Data, config: BaseConfig) -> float:
+    """Bytes of what a GAT holds for every edge and loop."""
+    if not isinstance(config, GATConfig):
+        return 0.0
+    entries = data.edge_index.size(1) + int(data.num_nodes) * config.self_loops
+    return float(_ATTENTION_BYTES * entries * config.heads)
 
 
 def _sampled_step(data: Data, config: RandomPropagationConfig) -> float:

@@ -12,10 +12,12 @@ from elugcn.data.checks import check_data
 from elugcn.data.datasets import load_dataset
 from elugcn.memory import estimate_memory
 from elugcn.methods.elu_config import ELUGCNConfig
+from elugcn.methods.gat import GATConfig
 from elugcn.methods.grand import GRANDConfig
 from elugcn.methods.network_config import GCNConfig
 
 MB = 2**20
+HIDDEN = ["--set", "hidden_channels=128"]
 # Features that outweigh all the rest, and a member that scales them its own way.
 WIDE = ["--data-option", "n_features=512"]
 OWN_WAY = "variants=[{name: scaled, feature_norm: standard, lambda_con: 0.0}]"
@@ -28,6 +30,20 @@ OWN_WAY = "variants=[{name: scaled, feature_norm: standard, lambda_con: 0.0}]"
         ("elu-gcn", 100_000, []),
         ("elu-gcn", 40_000, [*WIDE, "--set", "feature_norm=none", "--set", OWN_WAY]),
         ("elu-gcn-paper", 8_000, ["--graph-mode", "paper"]),
+        ("gat", 20_000, ["--data-option", "mean_degree=40"]),
+        (
+            "gcn",
+            40_000,
+            [
+                *HIDDEN,
+                "--set",
+                "norm=layer",
+                "--set",
+                "residual=true",
+                "--set",
+                "jump=last",
+            ],
+        ),
     ],
 )
 def test_estimate_is_close_to_a_real_process(
@@ -60,7 +76,7 @@ def test_parts_by_hand() -> None:
              GCNConfig(hidden_channels=16, residual=True)]  # fmt: skip
     deep, apart = (estimate_memory(data, config).step for config in wider)
     assert deep == 4 * 300 * (4 * 16 + 5 * 5)
-    assert apart == 4 * 300 * (3.5 * 16 + 12 * 5)
+    assert apart == 4 * 300 * ((3.5 + 3) * 16 + 12 * 5)
     assert part.slack == part.features + part.graph + part.step
     assert part.megabytes()["total"] == round(part.total / MB, 1)
     # Features with few entries are stored again, by entry.
@@ -69,6 +85,13 @@ def test_parts_by_hand() -> None:
     assert estimate.features == 4 * 300 * 300 + 60 * 300 + 4 * (4 * 300)
     del data.val_mask
     assert estimate_memory(data, GCNConfig()).features == (4 + 4 + 2) * 300 * 8
+
+
+def test_attention_is_counted_by_edge_and_head() -> None:
+    data = check_data(load_dataset("sbm", n=300, n_features=8)).data
+    step = estimate_memory(data, GATConfig(heads=4, hidden_channels=8)).step
+    entries = data.edge_index.size(1) + 300
+    assert step == 4 * 300 * (3.5 * 32 + 12 * 5) + 56 * entries * 4
 
 
 def test_explicit_graphs_are_counted() -> None:

@@ -62,7 +62,7 @@ def show(result: dict[str, Any]) -> None:
         f"about {memory['total']:,.0f} MB; {result['available_mb']:,.0f} MB are free",
     )
     if result["method"] not in FITTED:
-        table.add_row("", f"rough: the estimate was fitted to {' and '.join(FITTED)}")
+        table.add_row("", f"rough: the estimate was fitted to {', '.join(FITTED)}")
     parts = ("program", "features", "graph", "step", "slack")
     spent = ", ".join(f"{part} {memory[part]:,.0f}" for part in parts)
     table.add_row("of which", spent)

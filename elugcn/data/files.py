@@ -191,12 +191,12 @@ def _download(relative: str, target: Path) -> None:
     except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
         raise _missing(
             relative, f"is missing and could not be downloaded ({_reason(error)})"
-        ) from error
-    except ValueError as error:
+        ) from None  # the reason is said; its traceback says nothing of the user's
+    except ValueError:
         raise _missing(
             relative,
             "is missing and what was downloaded is not the published file (SHA-256)",
-        ) from error
+        ) from None
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
