@@ -41,8 +41,13 @@ def whole_directory(target: Path) -> Iterator[Path]:
 @contextmanager
 def whole_file(target: Path) -> Iterator[TextIO]:
     """Yield a text file that replaces ``target`` when the block succeeds."""
-    with whole_path(target) as work, work.open("w", newline="", encoding="utf-8") as f:
-        yield f
+    with whole_path(target) as work:
+        try:
+            file = work.open("w", newline="", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"--out {target}: {error.strerror}") from None
+        with file:
+            yield file
 
 
 @contextmanager
@@ -67,6 +72,9 @@ def whole_path(target: Path) -> Iterator[Path]:
 def check_file(target: Path) -> None:
     """Refuse a target that can't become a file, before any work is done."""
     try:
+        # First: "." and "/" are directories, and have no name to look at.
+        if target.is_dir():
+            raise InputError(f"--out {target}: is a directory; expected a file")
         _check_name(_work_for(target))
         _check_file(target)
     except OSError as error:
@@ -88,8 +96,6 @@ def _check_file(target: Path) -> None:
     parent = target.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise InputError(f"--out {target}: {parent} is not a writable directory")
-    if target.is_dir():
-        raise InputError(f"--out {target}: is a directory; expected a file")
 
 
 def make_readable(path: Path) -> None:
@@ -106,10 +112,10 @@ def check_writable(target: Path) -> None:
 
 
 def _check_new(target: Path) -> None:
-    place = target.resolve()
-    _check_name(place.with_name(f".{place.name}.{8 * 'x'}"))  # as mkdtemp will
     if target.is_dir() and any(target.iterdir()):
         raise InputError(f"--out {target}: exists and is not empty; choose another")
+    place = target.resolve()
+    _check_name(place.with_name(f".{place.name}.{8 * 'x'}"))  # as mkdtemp will
     if not target.is_dir() and (target.exists() or target.is_symlink()):
         raise InputError(f"--out {target}: is a file; expected a new directory")
     parent = target.resolve().parent

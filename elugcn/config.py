@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from importlib import resources
@@ -24,6 +25,8 @@ from elugcn.methods.registry import METHODS, get_method
 from elugcn.plain_yaml import line_of, parse_yaml, reason_of
 
 SCHEMA = 1
+# The largest whole number of an option: no count of anything is larger.
+_MOST = 2**31 - 1
 SEARCH = "search"  # lies among the presets and is none: the spaces of `elugcn tune`
 # What the file of a run says about itself besides its options.
 _RUN_KEYS = {"schema", "method", "dataset", "split", "seed", "graph", "options"}
@@ -197,13 +200,15 @@ def _coerce(key: str, value: Any, annotation: str) -> Any:
         if not isinstance(value, list | tuple) or not all(
             isinstance(v, Mapping) for v in value
         ):
-            raise InputError(f"{key} must be a list of mappings; got {value!r}")
+            raise InputError(f"{key} must be a list of mappings; got {_short(value)}")
         return tuple(dict(v) for v in value)
     if annotation == "bool":
         expected, ok = "true or false", isinstance(value, bool)
     elif annotation == "int":
         ok = isinstance(value, int) and not isinstance(value, bool)
         expected = "a whole number"
+        if ok and abs(value) > _MOST:
+            raise InputError(f"{key} must be at most {_MOST}; got {_short(value)}")
     elif annotation in ("float", "float | None"):
         if value is None and annotation != "float":
             return None
@@ -214,8 +219,13 @@ def _coerce(key: str, value: Any, annotation: str) -> Any:
     else:
         expected, ok = "a word", isinstance(value, str)
     if not ok:
-        raise InputError(f"{key} must be {expected}; got {value!r}")
+        raise InputError(f"{key} must be {expected}; got {_short(value)}")
     return value
+
+
+def _short(value: Any) -> str:
+    """For a message: some hundred bytes of YAML can stand for gigabytes."""
+    return reprlib.repr(value)
 
 
 def _number(value: Any) -> float | None:

@@ -20,6 +20,7 @@ from elugcn.config import as_plain, make_config
 from elugcn.core.operators import ELUGraph, ExplicitGraph, LowRankGraph
 from elugcn.core.sparse import CSR
 from elugcn.core.utilization import LabelUtilization, Utilization
+from elugcn.data.described import is_schema
 from elugcn.data.digest import graph_digest
 from elugcn.errors import InputError
 from elugcn.fitting import Fitted
@@ -219,7 +220,7 @@ def _check(fitted: Fitted) -> None:
         low, high = min(Utilization), max(Utilization)
         _require(_within(u.status, low, high + 1), "utilization.status is no kind")
     schema = data.get("table_schema", None)
-    _require(schema is None or isinstance(schema, dict), "table_schema is no mapping")
+    _require(schema is None or is_schema(schema), "table_schema is none")
     _require(
         all(isinstance(record, dict) for record in prediction.history),
         "history is no list of records",

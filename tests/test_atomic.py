@@ -136,3 +136,23 @@ def test_names_that_are_too_long_are_refused_before_any_work(
             with pytest.raises(InputError, match=r"--out .*File name too long"):
                 check(target)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [".", "", "/"])
+def test_places_without_a_name(name: str) -> None:
+    with pytest.raises(InputError, match="is a directory; expected a file"):
+        check_file(Path(name))
+    with pytest.raises(InputError, match="exists and is not empty"):
+        check_writable(Path("/"))
+
+
+def test_what_can_not_be_opened_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    says = r"--out .*f: No such file"
+    with pytest.raises(InputError, match=says), whole_file(tmp_path / "f"):
+        pass

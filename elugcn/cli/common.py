@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
 import sys
 import warnings
 from dataclasses import dataclass, fields, replace
@@ -77,7 +78,7 @@ def settle(graph: GraphOptions, fit: FitOptions, method: str | None = None) -> S
         asked = _graph_of(said, fit.config)
         known = {f.name for f in fields(GraphOptions)}
         if not set(asked) <= known:
-            wrong = min(set(asked) - known)
+            wrong = min(set(asked) - known, key=str)
             raise InputError(f"--config {fit.config}: unknown key {wrong!r} in graph")
         # Where the files are is said by the command line alone.
         local = {name: getattr(graph, name) for name in _LOCAL}
@@ -125,9 +126,13 @@ def _typed(values: dict[str, Any], file: Path | None) -> dict[str, Any]:
     kinds |= {"directed": bool, "val_fraction": float, "test_fraction": float}
     for key, value in values.items():
         if not isinstance(value, kinds.get(key, str)):
-            raise InputError(f"--config {file}: graph {key} can't be {value!r}")
+            raise InputError(
+                f"--config {file}: graph {key} can't be {reprlib.repr(value)}"
+            )
         if isinstance(value, list) and not all(isinstance(v, str) for v in value):
-            raise InputError(f"--config {file}: graph {key} can't be {value!r}")
+            raise InputError(
+                f"--config {file}: graph {key} can't be {reprlib.repr(value)}"
+            )
     return {
         key: Path(value) if key in ("nodes", "edges") else value
         for key, value in values.items()
@@ -138,7 +143,7 @@ def load_graph(options: GraphOptions, seed: int) -> LoadedGraph:
     """The dataset or the tables that the options name, checked."""
     check_options(options)
     if options.nodes is None and options.edges is None:
-        name = options.dataset or DEFAULT_DATASET
+        name = DEFAULT_DATASET if options.dataset is None else options.dataset
         info = dataset_info(name)
         data = read_dataset(name, options)
         graph = check_data(data, features=options.features, seed=seed)
@@ -172,7 +177,21 @@ def refuse_input(out: Path, options: GraphOptions) -> None:
     """Refuse to write over the tables that are read."""
     for given in filter(None, (options.nodes, options.edges)):
         if out.exists() and given.exists() and out.samefile(given):
-            raise InputError(f"--out {out}: that is the table to read")
+            raise InputError(f"--out {out}: that is a table of this graph")
+
+
+def refuse_run(out: Path, run_directory: Path, own: str) -> None:
+    """Refuse to write over the files of a run, but for ``own``, or over its tables."""
+    if not out.exists() or not run_directory.is_dir():
+        return
+    for path in run_directory.iterdir():
+        if path.name != own and path.samefile(out):
+            raise InputError(f"--out {out}: that is a file of the run")
+    try:
+        said = settle(GraphOptions(), FitOptions(config=run_directory / "config.yaml"))
+    except InputError:
+        return  # who needs that file says what is wrong with it
+    refuse_input(out, said.graph)
 
 
 def read_dataset(name: str, options: GraphOptions) -> Data:

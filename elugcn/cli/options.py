@@ -17,6 +17,8 @@ import typer
 
 from elugcn.fitting import MAX_SEED
 
+MOST_THREADS = 1024
+
 _SOURCE, _TABLES, _FIT = "Which graph", "Own tables", "How it is fitted"
 
 
@@ -147,7 +149,10 @@ class FitOptions:
     threads: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Threads; chosen by the graph's size.", rich_help_panel=_FIT
+            min=1,
+            max=MOST_THREADS,
+            help="Threads; chosen by the graph's size.",
+            rich_help_panel=_FIT,
         ),
     ] = None
     config: Annotated[
@@ -190,7 +195,9 @@ class RunsOptions:
         ),
     ] = None
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto"
-    threads: Annotated[int, typer.Option(help="Threads of each run.")] = 1
+    threads: Annotated[
+        int, typer.Option(max=MOST_THREADS, help="Threads of each run.")
+    ] = 1
     jobs: Annotated[int, typer.Option(help="Runs at once.")] = 1
     json_: Annotated[
         bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")

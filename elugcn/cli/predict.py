@@ -18,6 +18,7 @@ from elugcn.cli.common import (
     read_dataset,
     read_tables,
     refuse_input,
+    refuse_run,
 )
 from elugcn.cli.options import GraphOptions, grouped
 from elugcn.data.checks import check_data
@@ -52,13 +53,14 @@ def run(
     if json_ and out is None:
         raise InputError("--json needs --out FILE for the predictions themselves")
     check_options(graph)
-    elsewhere = graph.nodes is not None or graph.edges is not None or graph.dataset
+    named = (graph.nodes, graph.edges, graph.dataset)
+    elsewhere = any(given is not None for given in named)
     if not elsewhere:
         _refuse_options(graph)
     if out is not None:
         check_file(out)
         refuse_input(out, graph)
-        _refuse_run(out, run_directory)
+        refuse_run(out, run_directory, PREDICTIONS)
         if out.suffix.lower() in _OTHER_KINDS:
             raise InputError(f"--out {out}: predictions are CSV, so name it .csv")
     fitted = load_fitted(run_directory)
@@ -92,15 +94,6 @@ def _refuse_options(options: GraphOptions) -> None:
             raise InputError(
                 f"{name} goes with another graph: --nodes and --edges, or --dataset"
             )
-
-
-def _refuse_run(out: Path, run_directory: Path) -> None:
-    """Refuse to write over the files of a run, but for its own predictions."""
-    if not out.exists() or not run_directory.is_dir():
-        return
-    for path in run_directory.iterdir():
-        if path.name != PREDICTIONS and path.samefile(out):
-            raise InputError(f"--out {out}: that is a file of the run")
 
 
 def apply_elsewhere(fitted: Fitted, options: GraphOptions) -> Fitted:

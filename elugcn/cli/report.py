@@ -11,7 +11,8 @@ import torch
 import typer
 from torch_geometric.data import Data
 
-from elugcn.cli.common import console, load_graph, print_json, settle
+from elugcn.atomic import check_file
+from elugcn.cli.common import console, load_graph, print_json, refuse_run, settle
 from elugcn.cli.options import FitOptions, GraphOptions
 from elugcn.data.digest import graph_digest
 from elugcn.errors import InputError
@@ -44,9 +45,12 @@ def run(
     One file, no network: it opens from disk. Nothing of the run is trained again; the
     graph it was trained on is read again where it still is.
     """
+    target = out or run_directory / REPORT
+    if out is not None:
+        check_file(out)
+        refuse_run(out, run_directory, REPORT)
     fitted = load_fitted(run_directory)
     notes = attach_graph(fitted, run_directory, data_dir)
-    target = out or run_directory / REPORT
     content = write_page(run_directory, fitted, target, notes)
     size = target.stat().st_size
     summary = {

@@ -13,6 +13,7 @@ import pyarrow.csv as pa_csv
 MARKS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 # Bytes that are parsed at once. A line must fit into two blocks, the header into one.
 _BLOCKS = (2**20, 2**25, 2**30)
+_LONGEST_CELL = 2**31 - 1
 
 
 def dialect(path: Path) -> pa_csv.ParseOptions:
@@ -21,10 +22,16 @@ def dialect(path: Path) -> pa_csv.ParseOptions:
     return pa_csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True)
 
 
+def content(path: Path) -> Any:
+    """What Arrow is to read: it knows a compressed file by .gz, not by .GZ."""
+    compressed = path.suffix.lower() == ".gz" and path.suffix != ".gz"
+    return pa.input_stream(str(path), compression="gzip") if compressed else str(path)
+
+
 def header(path: Path, room: pa_csv.ReadOptions) -> list[str]:
     """Names of the columns, in order."""
     with pa_csv.open_csv(
-        str(path), read_options=room, parse_options=dialect(path)
+        content(path), read_options=room, parse_options=dialect(path)
     ) as reader:
         names: list[str] = reader.schema.names
         return names
@@ -46,12 +53,17 @@ def records(path: Path) -> Iterable[tuple[int, list[str]]]:
     """First line and cells of each record; a loop, only for messages."""
     opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
     with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-        reader = csv.reader(file, delimiter=dialect(path).delimiter)
-        line = 1
-        for cells in reader:
-            if cells:
-                yield line, cells
-            line = reader.line_num + 1
+        # A quote that is not closed makes one cell of the rest of the file.
+        usual = csv.field_size_limit(_LONGEST_CELL)
+        try:
+            reader = csv.reader(file, delimiter=dialect(path).delimiter)
+            line = 1
+            for cells in reader:
+                if cells:
+                    yield line, cells
+                line = reader.line_num + 1
+        finally:
+            csv.field_size_limit(usual)
 
 
 def lines(path: Path, rows: Sequence[int]) -> list[int]:

@@ -16,6 +16,7 @@ from elugcn.errors import InputError
 
 # What the ``table_schema`` of a graph from tables has at least (see tables.py).
 SCHEMA_KEYS = {"version", "features", "columns", "class_names"}
+_COLUMN_KEYS = ("id_column", "label_column")
 
 
 def described(data: Data, n: int, notes: list[str]) -> dict[str, Any]:
@@ -37,11 +38,37 @@ def described(data: Data, n: int, notes: list[str]) -> dict[str, Any]:
     if isinstance(names, list | tuple):
         kept["feature_names"] = [str(name) for name in names]
     schema = data.get("table_schema", None)
-    if isinstance(schema, dict) and schema.keys() >= SCHEMA_KEYS:
+    if is_schema(schema):
         kept["table_schema"] = schema
     elif schema is not None:
         notes.append("table_schema is not that of a graph from tables: not used")
     return kept
+
+
+def is_schema(schema: Any) -> bool:
+    """Whether this is a ``table_schema`` as tables.py makes it."""
+    if not isinstance(schema, dict) or not schema.keys() >= SCHEMA_KEYS:
+        return False
+    columns, names = schema["columns"], schema["class_names"]
+    return (
+        isinstance(columns, list)
+        and all(map(_is_column, columns))
+        and _are_strings(names)
+        and all(isinstance(schema.get(key, ""), str) for key in _COLUMN_KEYS)
+    )
+
+
+def _is_column(column: Any) -> bool:
+    if not isinstance(column, dict) or not isinstance(column.get("name"), str):
+        return False
+    kind = column.get("kind")
+    return kind == "number" or (
+        kind == "category" and _are_strings(column.get("categories"))
+    )
+
+
+def _are_strings(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(v, str) for v in values)
 
 
 def is_directed(data: Data) -> bool:

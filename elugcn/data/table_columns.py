@@ -50,10 +50,13 @@ def text_of(
             f"{file.path}: column {name!r} has type {kind}: expected strings or "
             "integers"
         )
-    strings = column.cast(pa.large_string()).combine_chunks()
-    if isinstance(strings, pa.ChunkedArray):
-        strings = pa.concat_arrays(strings.chunks)
-    text = pc.utf8_trim_whitespace(strings.fill_null(""))
+    try:
+        strings = column.cast(pa.large_string()).combine_chunks()
+        if isinstance(strings, pa.ChunkedArray):
+            strings = pa.concat_arrays(strings.chunks)
+        text = pc.utf8_trim_whitespace(strings.fill_null(""))
+    except pa.ArrowInvalid:  # bytes that Parquet calls a string
+        raise InputError(f"{file.path}: column {name!r} is not UTF-8") from None
     if not breaks:
         refuse_breaks(text, name, file)
     return text
@@ -134,7 +137,9 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def looks_numeric(cell: str) -> bool:
-    """Whether a cell can be read as a number."""
+    """Whether a cell can be read as a number, by Arrow too: not 1_000, not ١٢."""
+    if "_" in cell or not cell.isascii():
+        return False
     try:
         float(cell)
     except ValueError:

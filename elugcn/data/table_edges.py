@@ -1,6 +1,6 @@
 """The edge table: its columns found, its node ids turned into node numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,8 +62,11 @@ def find_edge_columns(
             "source and one for the target of each edge (source_column, target_column)"
             + file.separator_hint
         )
+    open_ends = source is None or target is None
     source = source or free.pop(0)
     target = target or free.pop(0)
+    if open_ends:
+        _refuse_further_ends(file, (source, target), free, ids)
     if source == target:
         raise InputError(f"{file.path}: source and target are one column, {source!r}")
     if weight in (source, target):
@@ -79,6 +82,26 @@ def find_edge_columns(
             "header such as source,target"
         )
     return EdgeColumns(source, target, weight), alerts
+
+
+def _refuse_further_ends(
+    file: TableFile, taken: tuple[str, str], others: Sequence[str], ids: pa.Array
+) -> None:
+    """Refuse to guess the ends of edges where another column holds node ids, too."""
+    if not others:
+        return
+    table = file.read(others, text=others)
+    for name in others:
+        try:
+            cells = text_of(table.column(name), name, file)
+        except InputError:
+            continue  # no column of ids
+        if len(cells) and pc.all(pc.is_in(cells, value_set=ids)).as_py():
+            raise InputError(
+                f"{file.path}: columns {', '.join(map(repr, (*taken, name)))} all hold "
+                "node ids: which are the ends of the edges (source_column, "
+                "target_column)?"
+            )
 
 
 def _weight_column(

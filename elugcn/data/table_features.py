@@ -76,6 +76,11 @@ def _too_many(
     if sum(map(almost_numeric, values)) < 0.9 * len(values):
         return InputError(f"{file.path}: column {name!r} {many}: {HINT}")
     odd = [v for v in values if almost_numeric(v) and not looks_numeric(v)]
+    if not odd:
+        return InputError(
+            f"{file.path}: column {name!r} {many}: if these are numbers, store them as "
+            f"numbers, not as strings; else {HINT}"
+        )
     first = pc.index(pc.is_in(text, value_set=pa.array(odd, text.type)), True).as_py()
     return InputError(
         f"{file.place(first)}, column {name!r}: {text[first].as_py()!r} {many}: if "
@@ -84,14 +89,18 @@ def _too_many(
 
 
 def number_notes(columns: Sequence[dict[str, Any]]) -> list[str]:
-    """A note on categories that are almost numbers: 1,5 or 20 %."""
+    """A note on categories that may be numbers: 1,5 or 20 %, or strings of Parquet."""
     return [
         f"column {column['name']!r} is taken for a category; if its values "
-        f"({column['categories'][0]!r}, ...) are numbers, write them {PLAIN}"
+        f"({column['categories'][0]!r}, ...) are numbers, "
+        + (
+            "store them as numbers, not as strings"
+            if all(map(looks_numeric, column["categories"]))
+            else f"write them {PLAIN}"
+        )
         for column in columns
         if column["kind"] == "category"
         and all(map(almost_numeric, column["categories"]))
-        and not all(map(looks_numeric, column["categories"]))
     ]
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from elugcn.data.delimited import dialect, header, hint, lines, with_room
+from elugcn.data.delimited import content, dialect, header, hint, lines, with_room
 from elugcn.data.table_refusals import (
     refuse_nameless_cells,
     refuse_other_kinds,
@@ -70,10 +70,22 @@ class TableFile:
             name for name in self.names if not name.strip() or name.startswith(marks)
         )
 
-    def require(self, name: str, option: str) -> str:
-        """Return the column name, or say which columns there are."""
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return self._named(name) is not None
+
+    def _named(self, name: str) -> str | None:
         if name in self.names:
             return name
+        # Blanks around a name are no part of it, as around any cell.
+        wanted = name.strip()
+        return next((c for c in self.names if wanted and c.strip() == wanted), None)
+
+    def require(self, name: str, option: str) -> str:
+        """Return the column name, or say which columns there are."""
+        found = self._named(name)
+        if found is not None:
+            return found
         shown = ", ".join(map(repr, self.names[:10])) + (
             ", ..." if len(self.names) > 10 else ""
         )
@@ -98,7 +110,7 @@ class TableFile:
         """The column the user named, else one with a usual name, else None."""
         if name is not None:
             return self.require(name, option)
-        lower = {column.lower(): column for column in reversed(self.names)}
+        lower = {column.strip().lower(): column for column in reversed(self.names)}
         return next((lower[name] for name in usual if name in lower), None)
 
     def read(self, columns: Sequence[str], text: Iterable[str] = ()) -> pa.Table:
@@ -114,7 +126,7 @@ class TableFile:
             table: pa.Table = with_room(
                 self.path,
                 lambda room: pa_csv.read_csv(
-                    str(self.path),
+                    content(self.path),
                     read_options=room,
                     parse_options=parse,
                     convert_options=convert,

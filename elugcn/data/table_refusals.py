@@ -14,6 +14,7 @@ import pyarrow.csv as pa_csv
 
 from elugcn.data.delimited import (
     MARKS,
+    content,
     dialect,
     first_wrong_line,
     hint,
@@ -61,7 +62,7 @@ def refuse_separator_line(path: Path) -> None:
 def refuse_repeats(path: Path, names: Sequence[str]) -> None:
     """Refuse names that are there twice, but for ghosts, which nobody asks for."""
     ghosts = not path.name.lower().endswith(".parquet")
-    for name, count in sorted(Counter(names).items()):
+    for name, count in sorted(Counter(name.strip() for name in names).items()):
         if count > 1 and not (ghosts and not name.strip()):
             raise InputError(f"{path}: column {name!r} is there more than once")
 
@@ -85,7 +86,7 @@ def refuse_nameless_cells(path: Path, names: Sequence[str]) -> None:
     def read(room: pa_csv.ReadOptions) -> pa.Table:
         room.autogenerate_column_names = True
         return pa_csv.read_csv(
-            str(path),
+            content(path),
             read_options=room,
             parse_options=dialect(path),
             convert_options=convert,
@@ -106,6 +107,9 @@ def refuse_nameless_cells(path: Path, names: Sequence[str]) -> None:
 
 def unreadable(path: Path, error: Exception) -> InputError:
     """What a reader stumbled over, with its line where there is one."""
+    if isinstance(error, UnicodeEncodeError):
+        name = str(path).encode("utf-8", "backslashreplace").decode()
+        return InputError(f"{name}: the name of the file is not UTF-8; rename it")
     reason = str(error).splitlines()[0]
     if "UTF8" in reason or isinstance(error, UnicodeError):
         line = first_wrong_line(path)

@@ -81,16 +81,16 @@ def load_tables(
     features = _feature_kind(features, schema)
     # A graph to predict on is read as the one that was trained on.
     like = schema or {}
-    id_column = id_column or like.get("id_column", "id")
+    if id_column is None:
+        id_column = str(like.get("id_column", "id"))
     wants_label = schema is None or label_column is not None
-    label_column = label_column or like.get("label_column", "label")
+    if label_column is None:
+        label_column = str(like.get("label_column", "label"))
     directed = bool(like.get("directed")) if directed is None else directed
-    node_file.require(id_column, "id_column")
-    label: str | None = label_column
-    if wants_label or label_column in node_file.names:
-        node_file.require(label_column, "label_column")
-    else:
-        label = None
+    id_column = node_file.require(id_column, "id_column")
+    label: str | None = None
+    if wants_label or node_file.has(label_column):
+        label = label_column = node_file.require(label_column, "label_column")
     split = node_file.find(split_column, "split_column", ("split",))
     special = [name for name in (id_column, label, split) if name is not None]
     if len(set(special)) < len(special):

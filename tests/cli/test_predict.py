@@ -200,8 +200,30 @@ def test_a_table_is_not_written_over(
     before = tables.nodes.read_bytes()
     done = elugcn("predict", trained, *options, "--out", tables.nodes)
     assert done.code == 2
-    assert "that is the table to read" in done.err
+    assert "that is a table of this graph" in done.err
     assert tables.nodes.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_nothing_of_a_run_is_written_over(
+    command: str, elugcn: Command, refused: Command, tables: Tables, folder: Path
+) -> None:
+    options = tables.write()
+    quick = ["--method", "gcn", "--set", "epochs=2", "--no-report"]
+    assert elugcn("train", *options, *quick, "--out", "run").code == 0
+    run = folder / "run"
+    for path, says in (
+        (run / "model.safetensors", "that is a file of the run"),
+        (run / "metrics.json", "that is a file of the run"),
+        (tables.nodes, "that is a table of this graph"),
+        (tables.edges, "that is a table of this graph"),
+        (folder, "is a directory; expected a file"),
+    ):
+        before = path.read_bytes() if path.is_file() else None
+        refused(command, run, "--out", path, says=says)
+        assert before is None or path.read_bytes() == before
+    own = {"predict": "predictions.csv", "report": "report.html"}[command]
+    assert elugcn(command, run, "--out", run / own).code == 0
 
 
 def test_options_of_tables_need_tables(elugcn: Command, trained: Path) -> None:

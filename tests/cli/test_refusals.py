@@ -299,7 +299,7 @@ def test_a_table_is_not_written_over(tables: Tables, refused: Command) -> None:
     options = tables.write()
     before = tables.edges.read_bytes()
     asked = ["--topk", "3", "--out", str(tables.edges)]
-    refused("graph", *options, *asked, says="that is the table to read")
+    refused("graph", *options, *asked, says="that is a table of this graph")
     assert tables.edges.read_bytes() == before
 
 
