@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from importlib import resources
@@ -19,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 import yaml
 
-from elugcn.errors import InputError
+from elugcn.errors import InputError, shown
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.registry import METHODS, get_method
 from elugcn.plain_yaml import line_of, parse_yaml, reason_of
@@ -200,7 +199,7 @@ def _coerce(key: str, value: Any, annotation: str) -> Any:
         if not isinstance(value, list | tuple) or not all(
             isinstance(v, Mapping) for v in value
         ):
-            raise InputError(f"{key} must be a list of mappings; got {_short(value)}")
+            raise InputError(f"{key} must be a list of mappings; got {shown(value)}")
         return tuple(dict(v) for v in value)
     if annotation == "bool":
         expected, ok = "true or false", isinstance(value, bool)
@@ -208,7 +207,7 @@ def _coerce(key: str, value: Any, annotation: str) -> Any:
         ok = isinstance(value, int) and not isinstance(value, bool)
         expected = "a whole number"
         if ok and abs(value) > _MOST:
-            raise InputError(f"{key} must be at most {_MOST}; got {_short(value)}")
+            raise InputError(f"{key} must be at most {_MOST}; got {shown(value)}")
     elif annotation in ("float", "float | None"):
         if value is None and annotation != "float":
             return None
@@ -219,13 +218,8 @@ def _coerce(key: str, value: Any, annotation: str) -> Any:
     else:
         expected, ok = "a word", isinstance(value, str)
     if not ok:
-        raise InputError(f"{key} must be {expected}; got {_short(value)}")
+        raise InputError(f"{key} must be {expected}; got {shown(value)}")
     return value
-
-
-def _short(value: Any) -> str:
-    """For a message: some hundred bytes of YAML can stand for gigabytes."""
-    return reprlib.repr(value)
 
 
 def _number(value: Any) -> float | None:

@@ -1,5 +1,8 @@
 """What goes wrong through no fault of the code, said in one line."""
 
+import reprlib
+from typing import Any
+
 
 class InputError(ValueError):
     """The user's data, file or option is wrong.
@@ -16,3 +19,10 @@ class MissingExtraError(ImportError):
         super().__init__(
             f"{package} is not installed; it comes with: pip install 'elugcn[{extra}]'"
         )
+
+
+def shown(value: Any) -> str:
+    """A value for a message: some hundred bytes of YAML can stand for gigabytes."""
+    short = reprlib.Repr()
+    short.maxlevel, short.maxstring, short.maxother = 2, 200, 200
+    return short.repr(value)

@@ -247,3 +247,21 @@ def test_what_is_set_reaches_the_variants_of_a_file(tmp_path: Path) -> None:
 def test_elu_gcn_refuses_before_anything_is_trained(options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         resolve_config("elu-gcn", options=options)
+
+
+def test_a_few_bytes_of_yaml_are_not_gigabytes_of_message() -> None:
+    text = "&a [x,x,x,x,x,x,x,x,x]"
+    for name in "bcdefghi":
+        before = chr(ord(name) - 1)
+        text = f"&{name} [{text}, {', '.join(['*' + before] * 8)}]"
+    with pytest.raises(
+        InputError, match="epochs must be a whole number; got"
+    ) as caught:
+        make_config("gcn", {"epochs": yaml.safe_load(text)})
+    assert len(str(caught.value)) < 2_000
+
+
+@pytest.mark.parametrize("key", ["hidden_channels", "epochs", "num_layers"])
+def test_numbers_that_no_count_reaches(key: str) -> None:
+    with pytest.raises(InputError, match=f"{key} must be at most 2147483647; got 1000"):
+        make_config("gcn", {key: 10**22})

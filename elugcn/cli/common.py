@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import reprlib
 import sys
 import warnings
 from dataclasses import dataclass, fields, replace
@@ -19,7 +18,7 @@ from elugcn.config import parse_assignments, read_yaml, resolve_config
 from elugcn.data.checks import CheckedGraph, check_data
 from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.data.tables import load_tables
-from elugcn.errors import InputError
+from elugcn.errors import InputError, shown
 from elugcn.fitting import MAX_SEED, Fitted, fit_graph
 from elugcn.methods.base import BaseConfig
 from elugcn.storage import json_safe
@@ -126,13 +125,9 @@ def _typed(values: dict[str, Any], file: Path | None) -> dict[str, Any]:
     kinds |= {"directed": bool, "val_fraction": float, "test_fraction": float}
     for key, value in values.items():
         if not isinstance(value, kinds.get(key, str)):
-            raise InputError(
-                f"--config {file}: graph {key} can't be {reprlib.repr(value)}"
-            )
+            raise InputError(f"--config {file}: graph {key} can't be {shown(value)}")
         if isinstance(value, list) and not all(isinstance(v, str) for v in value):
-            raise InputError(
-                f"--config {file}: graph {key} can't be {reprlib.repr(value)}"
-            )
+            raise InputError(f"--config {file}: graph {key} can't be {shown(value)}")
     return {
         key: Path(value) if key in ("nodes", "edges") else value
         for key, value in values.items()

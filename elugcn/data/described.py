@@ -82,9 +82,15 @@ def is_directed(data: Data) -> bool:
 
 
 def one_of_batch(names: Any) -> Any:
-    """What all graphs of a batch say alike; anything else as it is."""
-    if isinstance(names, list) and names and isinstance(names[0], list | tuple):
-        return names[0] if all(other == names[0] for other in names) else names
+    """Names of classes that all graphs of a batch share; anything else as it is."""
+    several = isinstance(names, list) and names
+    if several and isinstance(names[0], list | tuple | dict):
+        if any(other != names[0] for other in names):
+            raise InputError(
+                "data.class_names differ between the graphs of the batch: expected one "
+                "name for a class number"
+            )
+        return names[0]
     return names
 
 

@@ -49,7 +49,7 @@ def node_labels(
     else:
         class_of, notes = {value: value for value in found}, _doubts(found, text, name)
     if known is None:
-        classes = _classes(set(class_of.values()), text, name, file)
+        classes = _classes(class_of, text, name, file)
     else:
         # True in one kind of file is true in another.
         truths = {name.lower(): name for name in known}
@@ -104,11 +104,15 @@ def _doubts(found: list[str], text: pa.Array, name: str) -> list[str]:
     ]
 
 
-def _classes(names: set[str], text: pa.Array, name: str, file: TableFile) -> list[str]:
+def _classes(
+    class_of: dict[str, str], text: pa.Array, name: str, file: TableFile
+) -> list[str]:
     """The classes in order; too many, or only one, are refused."""
+    names = set(class_of.values())
     if not names:
         raise InputError(f"{file.path}: column {name!r} holds no label at all")
-    rows = len(text) - _count(text, "")
+    labels = pa.array(list(class_of), pa.large_string())
+    rows = pc.sum(pc.is_in(text, value_set=labels)).as_py()
     if rows >= 20 and len(names) > rows / 2:
         raise InputError(
             f"{file.path}: column {name!r} has {len(names):,} different labels "

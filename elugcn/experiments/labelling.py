@@ -164,7 +164,10 @@ def _curves(of: Scores) -> list[Curve]:
         points = [number(runs, i) for i in range(len(BUDGETS))]
         known = [(b, m, s) for b, (m, s) in zip(BUDGETS, points, strict=True)
                  if m is not None]  # fmt: skip
-        half = [0.0 if s is None else s / len(runs) ** 0.5 for _, _, s in known]
+        # Of the runs that came as far as that.
+        there = {b: sum(len(run) > i for run in runs.values())
+                 for i, b in enumerate(BUDGETS)}  # fmt: skip
+        half = [0.0 if s is None else s / there[b] ** 0.5 for b, _, s in known]
         out.append(
             Curve(name, [b for b, _, _ in known], [m for _, m, _ in known], half)
         )

@@ -158,6 +158,8 @@ def test_labels_on_test_nodes_only(tables: Tables, refused: Command) -> None:
         (["--seed", "x"], "--seed"),
         (["--split", "-1"], "split must be a whole number"),
         (["--threads", "0"], "--threads"),
+        (["--threads", "99999999999"], "--threads"),
+        (["--dataset", ""], "unknown dataset"),
         (["--labels-per-class", "0"], "labels_per_class"),
         (["--device", "abacus"], "device must be auto, cpu or cuda"),
         (["--device", "meta"], "device must be auto, cpu or cuda"),

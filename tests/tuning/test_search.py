@@ -209,3 +209,41 @@ def test_optuna_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"optuna .*elugcn\[tune\]"):
         load_optuna()
+
+
+def test_the_sampler_is_told_of_the_starts() -> None:
+    """A study written out here, told of the starts, asks for the same."""
+    sampler = optuna.samplers.TPESampler(
+        seed=stream(3, "gcn", "karate"), n_startup_trials=5, multivariate=False
+    )
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    space = {
+        "dropout": optuna.distributions.FloatDistribution(0.1, 0.9, step=0.1),
+        "hidden_channels": optuna.distributions.CategoricalDistribution(
+            ["4", "8", "16"]
+        ),
+        "order": optuna.distributions.IntDistribution(0, 6),
+        "lr": optuna.distributions.FloatDistribution(0.001, 1.0, log=True),
+    }
+    starts: list[dict[str, Any]] = [
+        {"dropout": d, "hidden_channels": 8, "order": 1, "lr": 0.01}
+        for d in (0.1, 0.3, 0.5, 0.7, 0.9)
+    ]
+
+    def value(given: dict[str, Any]) -> float:
+        return 0.91 - abs(given["dropout"] - 0.4) - 0.02 * given["order"]
+
+    for start in starts:
+        params = start | {"hidden_channels": "8"}
+        told = optuna.trial.create_trial(
+            params=params, distributions=space, value=value(start)
+        )
+        study.add_trial(told)
+    study.optimize(
+        lambda t: value({k: t._suggest(k, d) for k, d in space.items()}), n_trials=4
+    )
+    search = run_search(space_of(starts), 9, 3, worth)
+    for ours, theirs in zip(search.trials, study.trials, strict=True):
+        assert ours.shown["hidden_channels"] == theirs.params["hidden_channels"]
+        assert ours.config["order"] == theirs.params["order"]
+        assert ours.config["dropout"] == pytest.approx(theirs.params["dropout"])
