@@ -58,7 +58,8 @@ def load_tables(
         split_column: Column of train/val/test; None: "split" if there is one,
             else a stratified split of the labelled nodes is made.
         source_column: None: "source", "src" or "from", else the first column.
-        target_column: None: "target", "dst" or "to", else the next column.
+        target_column: None: "target", "dst" or "to", else the next column. (Neither is
+            guessed where a further column holds node ids, too.)
         weight_column: None: "weight" if there is one, else all weigh 1.
         directed: Keep the direction of the edges; None: no, or as the schema says.
         features: None for the columns, "identity" or "degree" to make features.
