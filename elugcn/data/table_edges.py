@@ -48,8 +48,8 @@ def find_edge_columns(
     source, target, _ = named
     weight, alerts = _weight_column(file, named, like)
     # What they were called there comes before the usual names, if both are here.
-    before = (like or {}).get("source"), (like or {}).get("target")
-    if source is None and target is None and set(before) <= set(file.names):
+    before = [(like or {}).get(end) for end in ("source", "target")]
+    if source is None and target is None and all(n and file.has(n) for n in before):
         source, target = before
     source = file.find(source, "source_column", SOURCE_NAMES)
     target = file.find(target, "target_column", TARGET_NAMES)
@@ -115,8 +115,8 @@ def _weight_column(
         # What the user calls an end is none of the weights, whatever its name.
         return (None if weight is None and found in ends else found), []
     before = like.get("weight")
-    if before is None or before in file.names:
-        return before, []
+    if before is None or file.has(before):
+        return before and file.require(before, "weight_column"), []
     return None, [
         f"{file.path}: no column {before!r}, the weights of the edges trained on: all "
         "weigh 1 (weight_column)"

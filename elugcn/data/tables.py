@@ -100,8 +100,10 @@ def load_tables(
             f"column ({', '.join(special)})"
         )
 
-    columns = schema["columns"] if schema is not None else []
-    wanted = _wanted_columns(node_file, features, special, schema)
+    columns = _columns_before(node_file, features, schema)
+    wanted = [column["name"] for column in columns]
+    if schema is None and features == "columns":
+        wanted = _feature_columns(node_file, special)
     categories = [c["name"] for c in columns if c["kind"] == "category"]
     table = node_file.read([*special, *wanted], text=[*special, *categories])
     if not table.num_rows:
@@ -202,17 +204,20 @@ def _edges_before(schema: dict[str, Any] | None) -> dict[str, str] | None:
     return {key: name for key, name in columns.items() if isinstance(name, str)}
 
 
-def _wanted_columns(
-    file: TableFile,
-    features: str,
-    special: Sequence[str],
-    schema: dict[str, Any] | None,
-) -> list[str]:
-    """Names of the columns that become features."""
-    if features != "columns":
+def _columns_before(
+    file: TableFile, features: str, schema: dict[str, Any] | None
+) -> list[dict[str, Any]]:
+    """The feature columns that a schema describes, as they are called in this file."""
+    if schema is None or features != "columns":
         return []
-    if schema is not None:
-        return [file.require(c["name"], "feature in schema") for c in schema["columns"]]
+    return [
+        column | {"name": file.require(column["name"], "feature in schema")}
+        for column in schema["columns"]
+    ]
+
+
+def _feature_columns(file: TableFile, special: Sequence[str]) -> list[str]:
+    """All columns but the special ones, to train on; none is an error."""
     left_out = (*special, *file.unnamed)
     wanted = [name for name in file.names if name not in left_out]
     if not wanted:

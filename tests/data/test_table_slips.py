@@ -45,6 +45,17 @@ def test_blanks_around_names_are_no_part_of_them(tmp_path: Path) -> None:
     again = load(tmp_path, schema=data.table_schema)
     assert again.x.equal(plain.x)
     assert again.y.equal(plain.y)
+    spaced = load(
+        tmp_path, "id,label,f ,g \na,x,1,r\nb,y,2,s\n", "source,target, weight\na,b,3\n"
+    )
+    again = load(
+        tmp_path,
+        "id,label,g,f\na,x,r,1\nb,y,s,2\n",
+        "source,target,weight\na,b,3\n",
+        schema=spaced.table_schema,
+    )
+    assert again.x.tolist() == spaced.x.tolist() == [[1, 1, 0], [2, 0, 1]]
+    assert again.edge_weight.tolist() == [3, 3]
     named = load(tmp_path, NODES.replace("label", " kind "), label_column="kind")
     assert named.y.equal(plain.y)
     with pytest.raises(InputError, match="'f' is there more than once"):
