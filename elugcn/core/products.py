@@ -40,7 +40,7 @@ def multiply(
         # A CSR product is a weighted bag of rows of z. PyTorch's kernel for bags is
         # about twice as fast as its CSR product for 16 to 128 columns on CPU.
         return torch.embedding_bag(
-            z.contiguous(), col, crow, mode=0, per_sample_weights=value,
+            z.detach().contiguous(), col, crow, mode=0, per_sample_weights=value,
             include_last_offset=True,
         )[0]  # fmt: skip
     matrix = torch.sparse_csr_tensor(

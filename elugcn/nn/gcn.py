@@ -240,7 +240,7 @@ class GCN(nn.Module):
             else:
                 wide = operator @ h
             hidden = wide.chunk(views, dim=1)
-        return wide.add_(self.biases[-1].repeat(views))
+        return wide.add_(torch.cat([self.biases[-1]] * views))
 
     def _space(self) -> Places:
         """Where large arrays of a training step are; those of others are new."""
