@@ -102,8 +102,8 @@ class _Product(torch.autograd.Function):
             if keep:
                 hidden.append(z.new_empty(n, width) if free is None else free)
         spare = bias.new_empty(0 if keep else _height(bias, max(heights)), width)
-        widest = max((left.size(1) for left in lefts if left is not None), default=0)
-        for at in _blocks(heights, bias, k, beside, widest):
+        widths = [0 if left is None else left.size(1) for left in lefts]
+        for at in _blocks(heights, bias, k, beside, widths):
             z, left = views[at.view], lefts[at.view]
             # Without gradients nobody asks for H again: a block of it is enough.
             block = hidden[at.view][at.rows] if keep else spare[: at.height]
@@ -133,7 +133,8 @@ class _Product(torch.autograd.Function):
         grad_weight = torch.zeros_like(back)
         heights = [len(h) for h in hidden]
         spare = grad.new_empty(2, _height(grad_bias, max(heights)), weight.size(0))
-        for at in _blocks(heights, grad_bias, weight.size(1), ctx.beside):
+        none = [0] * len(heights)
+        for at in _blocks(heights, grad_bias, weight.size(1), ctx.beside, none):
             h, g, left = hidden[at.view][at.rows], grad[at.target], lefts[at.view]
             grad_weight.addmm_(g.T, h)
             dropped = torch.mm(g, back, out=spare[0, : at.height])
@@ -176,7 +177,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(
-    heights: Sequence[int], like: Tensor, k: int, beside: bool, widest: int = 0
+    heights: Sequence[int], like: Tensor, k: int, beside: bool, widths: Sequence[int]
 ) -> Iterator[_Block]:
     """Views by blocks of rows.
 
@@ -185,12 +186,12 @@ def _blocks(
         like: A row of them.
         k: Columns of the output of each.
         beside: Whether the outputs lie side by side, else below each other.
-        widest: Columns of the widest left factor, a block of which is to stay in the
+        widths: Columns of each view's left factor, a block of which is to stay in the
             cache, too.
     """
     start = 0
-    for view, n in enumerate(heights):
-        size = _height(like, n, widest)
+    for view, (n, width) in enumerate(zip(heights, widths, strict=True)):
+        size = _height(like, n, width)
         columns = slice(view * k, view * k + k) if beside else slice(k)
         for first in range(0, n, size):
             rows = slice(first, min(first + size, n))
@@ -199,8 +200,8 @@ def _blocks(
         start += 0 if beside else n
 
 
-def _height(row: Tensor, n: int, widest: int = 0) -> int:
+def _height(row: Tensor, n: int, width: int = 0) -> int:
     """Rows of a block of a matrix of n rows; elsewhere than on a CPU all of them."""
     if row.device.type == "cpu":
-        n = min(n, BLOCK_ENTRIES // max(1, row.numel(), widest))
+        n = min(n, BLOCK_ENTRIES // max(1, row.numel(), width))
     return max(1, n)

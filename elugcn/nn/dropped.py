@@ -29,13 +29,11 @@ def dropped_product(
         places: For the product and the mask, until the next call.
     """
     drawn, level = draw_bytes(tuple(x.shape), p, places)
+    # Where X has zeros and ones alone, a zero is an entry that is never kept, and
+    # X ∘ mask is the mask: X itself, four times the size, is not read.
     zeros = _zeros_of(x) if level <= _NEVER else None
-    if zeros is not None:
-        # Where X has zeros and ones alone, a zero is an entry that is never kept, and
-        # X ∘ mask is the mask: X itself, four times the size, is not read.
-        drawn |= zeros
     out: Tensor = _Dropped.apply(  # type: ignore[no-untyped-call]
-        weight, x, drawn, level, zeros is None, places
+        weight, x, drawn, level, zeros, places
     )
     return out
 
@@ -44,7 +42,8 @@ class _Dropped(torch.autograd.Function):
     """W ↦ (X ∘ mask) W / q, in blocks of rows, X ∘ mask never whole.
 
     A masked copy of X would be written to memory and read back twice. One byte an
-    entry is kept instead, and the backward pass masks each block again.
+    entry, which the forward pass turns from a random one into 0 or 1, is kept instead,
+    and the backward pass masks each block again.
     """
 
     @staticmethod
@@ -54,35 +53,43 @@ class _Dropped(torch.autograd.Function):
         x: Tensor,
         drawn: Tensor,
         level: int,
-        multiply: bool,
+        zeros: Tensor | None,
         places: Places,
     ) -> Tensor:
-        ctx.x, ctx.drawn, ctx.level, ctx.multiply = x, drawn, level, multiply
+        ctx.x, ctx.mask, ctx.level, ctx.multiply = x, drawn, level, zeros is None
         scaled = weight * (256 / level)
         out = places.new("product", (x.size(0), weight.size(1)), x)
-        for rows, block in _masked(x, drawn, level, multiply):
-            torch.mm(block, scaled, out=out[rows])
+        for rows, block in _blocks(x):
+            mask = drawn[rows]
+            if zeros is not None:
+                mask |= zeros[rows]
+            kept(mask, level, mask)
+            torch.mm(_masked(x[rows], mask, ctx.multiply, block), scaled, out=out[rows])
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         out = grad.new_zeros(ctx.x.size(1), grad.size(1))
-        for rows, block in _masked(ctx.x, ctx.drawn, ctx.level, ctx.multiply):
-            out.addmm_(block.T, grad[rows])
+        for rows, block in _blocks(ctx.x):
+            masked = _masked(ctx.x[rows], ctx.mask[rows], ctx.multiply, block)
+            out.addmm_(masked.T, grad[rows])
         return out.mul_(256 / ctx.level), *[None] * 5
 
 
-def _masked(
-    x: Tensor, drawn: Tensor, level: int, multiply: bool
-) -> Iterator[tuple[slice, Tensor]]:
-    """X ∘ mask by blocks of rows, each in the same buffer."""
+def _blocks(x: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """X by blocks of rows, and room for each, the same every time."""
     n, d = x.shape
     size = max(1, min(n, _BLOCK_ENTRIES // max(1, d)))
     buffer = x.new_empty(size, d)
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
-        block = kept(drawn[rows], level, buffer[: rows.stop - start])
-        yield rows, block.mul_(x[rows]) if multiply else block
+        yield rows, buffer[: rows.stop - start]
+
+
+def _masked(x: Tensor, mask: Tensor, multiply: bool, out: Tensor) -> Tensor:
+    """X ∘ mask; without ``multiply`` the mask says it all."""
+    out.copy_(mask)
+    return out.mul_(x) if multiply else out
 
 
 def _zeros_of(x: Tensor) -> Tensor | None:
