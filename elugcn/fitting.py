@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from elugcn.core.sparse import CSR
 from elugcn.data.checks import CheckedGraph
 from elugcn.errors import InputError
+from elugcn.memory import check_room
 from elugcn.methods.base import BaseConfig, Prediction, Problem, Run, make_problem
 from elugcn.methods.registry import get_method
 from elugcn.training.progress import SILENT, Progress
@@ -71,6 +72,8 @@ def fit_graph(
     with alone(place):
         start = time.perf_counter()  # not while another fit is waited for
         _make_trainable(graph.data)
+        if place.type == "cpu":
+            check_room(graph.data, config)
         problem = make_problem(graph.data, config, place)
         count = choose_threads(
             _stored(problem), getattr(config, "hidden_channels", 1), n_threads

@@ -1,6 +1,6 @@
 """How much memory a fit will take, before it takes it.
 
-    peak ≈ program + features + graph + the arrays of one training step + slack
+    peak ≈ program + features + graph + weights + the arrays of a training step + slack
 
 The step dominates on large graphs: a fixed number of n×h arrays. The constants were
 fitted to peaks of gcn and elu-gcn on drawn graphs of 50,000 to a million nodes, those
@@ -10,13 +10,17 @@ fill, the allocator keeps about as much again as is in use.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import psutil
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.core.sparse import SPARSE_DENSITY
+from elugcn.errors import InputError
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.elu_config import ELUGCNConfig
 from elugcn.methods.gat import GATConfig
@@ -24,6 +28,7 @@ from elugcn.methods.network_config import GCNConfig, RandomPropagationConfig
 from elugcn.methods.scaling import kind_for
 from elugcn.nn.field import FEWER, HELD
 
+PARTS = ("program", "features", "graph", "weights", "step", "slack")
 # The methods whose peaks the constants were fitted to.
 FITTED = ("gcn", "elu-gcn", "gat")
 # Python, PyTorch and the package, loaded.
@@ -51,6 +56,12 @@ _SPARSE_BYTES, _DENSE_BYTES = 60, 2
 _BAG_BYTES, _ROWS = 12, 5
 # Bytes of an entry of an explicit ELU graph, built or with its transpose in training.
 _EXPLICIT_BYTES = 64
+# Copies of the first layer's weights while they are trained: gradient, two moments of
+# Adam, the best so far. Each member keeps its own.
+_COPIES = 4
+# Above this many times the memory of the machine a fit is refused: the estimate is
+# rough for some methods, and there may be swap.
+_HOPELESS = 2
 # What the allocator keeps beside, at most: arrays above 32 MB are given back at once.
 _SLACK = 75 * 2.0**20
 
@@ -62,22 +73,28 @@ class MemoryEstimate:
     program: float
     features: float
     graph: float
+    weights: float
     step: float
 
     @property
     def slack(self) -> float:
         """What the allocator keeps without use."""
-        return min(self.features + self.graph + self.step, _SLACK)
+        return min(self._used, _SLACK)
 
     @property
     def total(self) -> float:
         """The peak of the whole fit."""
-        return self.program + self.features + self.graph + self.step + self.slack
+        return self.program + self._used + self.slack
+
+    @property
+    def _used(self) -> float:
+        return self.features + self.graph + self.weights + self.step
 
     def megabytes(self) -> dict[str, float]:
         """Every part, rounded, for printing."""
-        parts = ("program", "features", "graph", "step", "slack", "total")
-        return {name: round(getattr(self, name) / 2**20, 1) for name in parts}
+        return {
+            name: round(getattr(self, name) / 2**20, 1) for name in (*PARTS, "total")
+        }
 
 
 def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
@@ -96,17 +113,53 @@ def estimate_memory(data: Data, config: BaseConfig) -> MemoryEstimate:
     if others := _other_readers(data, config):
         features += max(_features(data, m.feature_norm) for m in others)
         graph += edges
-    classes = int(data.y.max()) + 1
-    step = max(
+    members = _members(data, config)
+    graph += _EXPLICIT_BYTES * max(explicit_entries(n, m) for m in members)
+    weights, step = _weights(data, members), _largest_step(data, members)
+    return MemoryEstimate(_PROGRAM, features, graph, weights, step)
+
+
+def check_room(data: Data, config: BaseConfig) -> None:
+    """Refuse to train what no machine of this size can, warn of what may not fit.
+
+    Only what training itself makes counts: features may lie on a disk.
+    """
+    members = _members(data, config)
+    needed = _weights(data, members) + _largest_step(data, members)
+    memory = psutil.virtual_memory()
+    says = f"training would need about {needed / 2**30:,.1f} GB of memory"
+    if needed > _HOPELESS * memory.total:
+        raise InputError(
+            f"{says} and this machine has {memory.total / 2**30:,.1f} GB: try fewer "
+            "hidden_channels"
+        )
+    if needed > memory.available:
+        free = f"{memory.available / 2**30:,.1f} GB are free"
+        warnings.warn(f"{says} and {free}: it may not fit", stacklevel=2)
+
+
+def _largest_step(data: Data, members: Sequence[BaseConfig]) -> float:
+    """Bytes of a step of the member that takes most."""
+    n, classes = int(data.num_nodes), int(data.y.max()) + 1
+    return max(
         _sampled_step(data, member)
         if isinstance(member, RandomPropagationConfig) and member.sample
         else _step(n, classes, member) + _attention(data, member)
-        for member in _members(data, config)
+        for member in members
     )
-    graph += _EXPLICIT_BYTES * max(
-        (explicit_entries(n, m) for m in _members(data, config)), default=0.0
-    )
-    return MemoryEstimate(_PROGRAM, features, graph, step)
+
+
+def _weights(data: Data, members: Sequence[BaseConfig]) -> float:
+    """Bytes of the first layer of every member, and of what trains the largest."""
+    d, classes = int(data.x.size(1)), int(data.y.max()) + 1
+    each = [4.0 * d * _width(member, classes) for member in members]
+    return sum(each) + _COPIES * max(each)
+
+
+def _width(config: BaseConfig, classes: int) -> int:
+    """Columns of the hidden layer; a method without one has the classes."""
+    width = int(getattr(config, "hidden_channels", classes))
+    return width * int(getattr(config, "heads", 1))
 
 
 def explicit_entries(n: int, config: BaseConfig) -> float:
@@ -172,8 +225,7 @@ def _members(data: Data, config: BaseConfig) -> list[BaseConfig]:
 
 def _step(n: int, classes: int, config: BaseConfig) -> float:
     """Bytes of the arrays of one training step."""
-    width = int(getattr(config, "hidden_channels", classes))
-    width *= int(getattr(config, "heads", 1))
+    width = _width(config, classes)
     views, outputs = int(getattr(config, "draws", 1)), _OUTPUTS
     if isinstance(config, ELUGCNConfig) and config.uses_elu_view:
         views, outputs = views + 1, _OUTPUTS_CONTRAST

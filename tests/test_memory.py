@@ -3,23 +3,30 @@
 import json
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from elugcn.data.checks import check_data
 from elugcn.data.datasets import load_dataset
+from elugcn.errors import InputError
+from elugcn.fitting import fit_graph
 from elugcn.memory import estimate_memory
 from elugcn.methods.elu_config import ELUGCNConfig
 from elugcn.methods.gat import GATConfig
 from elugcn.methods.grand import GRANDConfig
 from elugcn.methods.network_config import GCNConfig
+from elugcn.methods.sgc import SGCConfig
 
 MB = 2**20
 HIDDEN = ["--set", "hidden_channels=128"]
 # Features that outweigh all the rest, and a member that scales them its own way.
 WIDE = ["--data-option", "n_features=512"]
+# Weights that do: 10,000 rows of 1,024.
+HEAVY = ["--data-option", "n_features=10000", "--set", "hidden_channels=1024"]
 OWN_WAY = "variants=[{name: scaled, feature_norm: standard, lambda_con: 0.0}]"
 
 
@@ -29,6 +36,7 @@ OWN_WAY = "variants=[{name: scaled, feature_norm: standard, lambda_con: 0.0}]"
         ("elu-gcn", 20_000, []),
         ("elu-gcn", 100_000, []),
         ("elu-gcn", 40_000, [*WIDE, "--set", "feature_norm=none", "--set", OWN_WAY]),
+        ("gcn", 2_000, HEAVY),
         ("elu-gcn-paper", 8_000, ["--graph-mode", "paper"]),
         ("gat", 20_000, ["--data-option", "mean_degree=40"]),
         (
@@ -77,7 +85,9 @@ def test_parts_by_hand() -> None:
     deep, apart = (estimate_memory(data, config).step for config in wider)
     assert deep == 4 * 300 * (4 * 16 + 5 * 5)
     assert apart == 4 * 300 * ((3.5 + 3) * 16 + 12 * 5)
-    assert part.slack == part.features + part.graph + part.step
+    # Itself, its gradient, two moments, the best so far.
+    assert part.weights == 5 * 4 * 8 * 16
+    assert part.slack == part.features + part.graph + part.weights + part.step
     assert part.megabytes()["total"] == round(part.total / MB, 1)
     # Features with few entries are stored again, by entry.
     sparse = replace_x(data, torch.eye(300))
@@ -85,6 +95,42 @@ def test_parts_by_hand() -> None:
     assert estimate.features == 4 * 300 * 300 + 60 * 300 + 4 * (4 * 300)
     del data.val_mask
     assert estimate_memory(data, GCNConfig()).features == (4 + 4 + 2) * 300 * 8
+
+
+def test_every_member_keeps_its_weights() -> None:
+    data = check_data(load_dataset("sbm", n=300, n_features=8)).data
+    variants = ({"name": "a", "hidden_channels": 32}, {"name": "b", "eta": 0.1})
+    config = ELUGCNConfig(variants=variants, hidden_channels=16)
+    # The GCN, the two members, and what trains the widest.
+    assert estimate_memory(data, config).weights == 4 * 8 * (16 + 32 + 16 + 4 * 32)
+    heads = estimate_memory(data, GATConfig(heads=4, hidden_channels=8)).weights
+    assert heads == 5 * 4 * 8 * 32
+    classes = estimate_memory(data, SGCConfig()).weights
+    assert classes == 5 * 4 * 8 * 5
+
+
+@pytest.mark.parametrize(
+    ("total", "available", "said"),
+    [(1.0, 1.0, ""), (1.0, 0.9, "warned"), (0.51, 0.5, "warned"), (0.49, 0.4, "no")],
+)
+def test_what_can_not_fit_is_not_begun(
+    total: float, available: float, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = check_data(load_dataset("karate"))
+    config = GCNConfig(hidden_channels=16, epochs=1)
+    part = estimate_memory(graph.data, config)
+    needed = part.weights + part.step
+    memory = SimpleNamespace(total=total * needed, available=available * needed)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
+    if said == "no":
+        with pytest.raises(InputError, match=r"this machine has .* hidden_channels"):
+            fit_graph(graph, "gcn", config)
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit_graph(graph, "gcn", config)
+    found = [w for w in caught if "may not fit" in str(w.message)]
+    assert len(found) == (said == "warned")
 
 
 def test_attention_is_counted_by_edge_and_head() -> None:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from elugcn.cli.common import LoadedGraph, console
 from elugcn.core.sparsify import check_mode
-from elugcn.memory import FITTED, estimate_memory, trained_members
+from elugcn.memory import FITTED, PARTS, estimate_memory, trained_members
 from elugcn.methods.base import BaseConfig
 from elugcn.methods.elu_config import ELUGCNConfig
 
@@ -63,8 +63,7 @@ def show(result: dict[str, Any]) -> None:
     )
     if result["method"] not in FITTED:
         table.add_row("", f"rough: the estimate was fitted to {', '.join(FITTED)}")
-    parts = ("program", "features", "graph", "step", "slack")
-    spent = ", ".join(f"{part} {memory[part]:,.0f}" for part in parts)
+    spent = ", ".join(f"{part} {memory[part]:,.0f}" for part in PARTS)
     table.add_row("of which", spent)
     screen.print(table)
     if memory["total"] > result["available_mb"]:

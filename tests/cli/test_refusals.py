@@ -140,6 +140,7 @@ def test_labels_on_test_nodes_only(tables: Tables, refused: Command) -> None:
         (["--set", "lr=-1"], "lr must be positive"),
         (["--set", "dropout=1"], "dropout must be"),
         (["--set", "hidden_channels=0"], "hidden_channels must be"),
+        (["--set", "hidden_channels=1000000000"], "GB of memory and this machine"),
         (["--set", "norm=loud"], "norm must be one of none, layer, batch"),
         (["--set", "decay=some"], "decay must be one of"),
         (["--set", "select=luck"], "select must be one of"),
