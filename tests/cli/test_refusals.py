@@ -277,7 +277,7 @@ def test_memory_that_is_not_there(
     refused: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Little:
-        available = 2**20
+        total, available = 2**40, 2**23
 
     monkeypatch.setattr(psutil, "virtual_memory", Little)
     trained = []
