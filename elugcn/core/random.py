@@ -12,6 +12,7 @@ import math
 import torch
 from torch import Tensor
 
+from elugcn import compiled
 from elugcn.core.places import NOWHERE, Places
 
 
@@ -33,11 +34,16 @@ def draw_mask(shape: tuple[int, ...], p: float, like: Tensor) -> tuple[Tensor, f
     return kept(drawn, level, keep), 256 / level
 
 
+def drop_scale(p: float, like: Tensor) -> float:
+    """The 1/q that ``draw_mask`` gives with a mask."""
+    return 256 / _level(p) if like.device.type == "cpu" else 1.0 / (1.0 - p)
+
+
 def draw_bytes(
     shape: tuple[int, ...], p: float, places: Places = NOWHERE
 ) -> tuple[Tensor, int]:
     """Random bytes on the CPU, and the level q·256 below which an entry is kept."""
-    level = max(1, round((1.0 - p) * 256))
+    level = _level(p)
     if level == 256:
         return torch.zeros(shape, dtype=torch.uint8), level
     count = math.prod(shape)
@@ -46,8 +52,13 @@ def draw_bytes(
     words = places.get("mask", (size,), torch.int64)
     if words is None:
         words = torch.empty(size, dtype=torch.int64)
-    words.random_(-(2**63), None)
+    compiled.draw_words(words)
     return words.view(torch.uint8)[:count].view(shape), level
+
+
+def _level(p: float) -> int:
+    """The kept share q of 256, at least one."""
+    return max(1, round((1.0 - p) * 256))
 
 
 def kept(drawn: Tensor, level: int, out: Tensor) -> Tensor:

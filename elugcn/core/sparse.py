@@ -17,8 +17,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from elugcn import compiled
 from elugcn.core.products import multiply, transposed_product
-from elugcn.core.random import draw_mask
+from elugcn.core.random import draw_bytes, draw_mask
 from elugcn.core.transpose import Pattern
 
 
@@ -119,6 +120,11 @@ class CSR:
         """Inverted dropout on the stored entries; a dropped zero stays zero."""
         if not training or p == 0.0:
             return self
+        if not self.value.requires_grad and compiled.usable(self.value):
+            drawn, level = draw_bytes((self.nnz,), p)
+            out = torch.empty_like(self.value)
+            compiled.keep(self._scaled(256 / level), drawn, level, out)
+            return self.with_values(out)
         keep, scale = draw_mask((self.nnz,), p, self.value)
         return self.with_values(keep.mul_(self._scaled(scale)))
 

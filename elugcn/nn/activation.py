@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from elugcn import compiled
+from elugcn.core.dense import dense_product
 from elugcn.core.places import NOWHERE, Places
 from elugcn.core.products import narrow_product
-from elugcn.core.random import draw_mask
+from elugcn.core.random import draw_bytes, draw_mask, drop_scale
 from elugcn.nn.propagate import Factored
 
 # Entries of the hidden layer that are worked on at once: a megabyte.
@@ -86,8 +88,10 @@ class _Product(torch.autograd.Function):
         *views: Tensor,
     ) -> Tensor:
         lefts = [None if f is None else f.left for f in factored]
-        ctx.scale, ctx.reuse, ctx.beside, ctx.lefts = 1.0, reuse, beside, lefts
-        scaled, (width, k) = weight, weight.shape
+        ctx.scale = drop_scale(p, weight) if p > 0.0 else 1.0
+        ctx.reuse, ctx.beside, ctx.lefts = reuse, beside, lefts
+        width, k = weight.shape
+        scaled = weight * ctx.scale if p > 0.0 else weight
         heights = [
             z.size(0) if left is None else left.size(0)
             for z, left in zip(views, lefts, strict=True)
@@ -103,19 +107,18 @@ class _Product(torch.autograd.Function):
                 hidden.append(z.new_empty(n, width) if free is None else free)
         spare = bias.new_empty(0 if keep else _height(bias, max(heights)), width)
         widths = [0 if left is None else left.size(1) for left in lefts]
+        by_hand = _by_hand(views, bias, k)
+        scaled, ctx.by_hand = compiled.filled(scaled) if by_hand else scaled, by_hand
+        through = _compiled_block if by_hand else _block
         for at in _blocks(heights, bias, k, beside, widths):
             z, left = views[at.view], lefts[at.view]
             # Without gradients nobody asks for H again: a block of it is enough.
             block = hidden[at.view][at.rows] if keep else spare[: at.height]
             if left is None:
-                torch.add(z[at.rows], bias, out=block)
+                z = z[at.rows]
             else:
-                torch.addmm(bias, left[at.rows], z, out=block)
-            block.clamp_min_(0.0)
-            if p > 0.0:
-                ctx.scale = _drop(block, p)
-                scaled = weight * ctx.scale if scaled is weight else scaled
-            narrow_product(block, scaled, out[at.target])
+                z = dense_product(left[at.rows], z, block)
+            through(z, bias, p, block, scaled, out[at.target])
         if keep:
             ctx.save_for_backward(weight, *hidden)
         return out
@@ -132,20 +135,24 @@ class _Product(torch.autograd.Function):
         # Its transpose: a product with few rows is faster than one with few columns.
         grad_weight = torch.zeros_like(back)
         heights = [len(h) for h in hidden]
+        by_hand = ctx.by_hand and grad.stride(1) == 1
         spare = grad.new_empty(2, _height(grad_bias, max(heights)), weight.size(0))
         none = [0] * len(heights)
         for at in _blocks(heights, grad_bias, weight.size(1), ctx.beside, none):
             h, g, left = hidden[at.view][at.rows], grad[at.target], lefts[at.view]
-            grad_weight.addmm_(g.T, h)
-            dropped = torch.mm(g, back, out=spare[0, : at.height])
             whole = left is None
             out = grads[at.view][at.rows] if whole else spare[1, : at.height]
-            torch.ops.aten.threshold_backward.grad_input(
-                dropped, h, 0.0, grad_input=out
-            )
+            if by_hand:
+                compiled.activated_backward(g, back, h, out, grad_weight, grad_bias)
+            else:
+                grad_weight.addmm_(g.T, h)
+                dropped = torch.mm(g, back, out=spare[0, : at.height])
+                torch.ops.aten.threshold_backward.grad_input(
+                    dropped, h, 0.0, grad_input=out
+                )
+                grad_bias += out.sum(dim=0)
             if left is not None:
                 grads[at.view].addmm_(left[at.rows].T, out)
-            grad_bias += out.sum(dim=0)
         grad_weight.mul_(ctx.scale)
         return grad_bias, grad_weight.T, *[None] * 6, *grads
 
@@ -157,11 +164,32 @@ def _grad_of(hidden: Tensor, left: Tensor | None, reuse: bool) -> Tensor:
     return hidden.detach() if reuse else torch.empty_like(hidden)
 
 
-def _drop(block: Tensor, p: float) -> float:
-    """Zero entries with probability p, in place; the scale that makes up for them."""
-    mask, scale = draw_mask(tuple(block.shape), p, block)
-    block.mul_(mask)
-    return scale
+def _by_hand(views: Sequence[Tensor], bias: Tensor, k: int) -> bool:
+    """Whether the compiled loops can do it."""
+    return (
+        k <= compiled.MAX_CLASSES
+        and bias.numel() % compiled.WIDTHS == 0
+        and compiled.usable(bias)
+        and all(z.is_contiguous() for z in views)
+    )
+
+
+def _block(
+    z: Tensor, bias: Tensor, p: float, h: Tensor, weight: Tensor, out: Tensor
+) -> None:
+    """H = ReLU(Z + b), of which entries are zeroed with probability p, and H W."""
+    torch.add(z, bias, out=h).clamp_min_(0.0)
+    if p > 0.0:
+        h.mul_(draw_mask(tuple(h.shape), p, h)[0])
+    narrow_product(h, weight, out)
+
+
+def _compiled_block(
+    z: Tensor, bias: Tensor, p: float, h: Tensor, weight: Tensor, out: Tensor
+) -> None:
+    """The same in one pass, for W as ``compiled.filled`` gives it."""
+    drawn, level = draw_bytes(tuple(h.shape), p) if p > 0.0 else (None, 256)
+    compiled.activated_product(z, bias, drawn, level, h, weight, out)
 
 
 class _Block(NamedTuple):

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
+from elugcn import compiled
+from elugcn.core.dense import add_transposed_product, dense_product
 from elugcn.core.places import NOWHERE, Places
 from elugcn.core.random import draw_bytes, kept
 
@@ -41,9 +43,8 @@ def dropped_product(
 class _Dropped(torch.autograd.Function):
     """W ↦ (X ∘ mask) W / q, in blocks of rows, X ∘ mask never whole.
 
-    A masked copy of X would be written to memory and read back twice. One byte an
-    entry, which the forward pass turns from a random one into 0 or 1, is kept instead,
-    and the backward pass masks each block again.
+    A masked copy of X would be written to memory and read back twice. The random bytes
+    are kept instead, and the backward pass masks each block again.
     """
 
     @staticmethod
@@ -56,24 +57,21 @@ class _Dropped(torch.autograd.Function):
         zeros: Tensor | None,
         places: Places,
     ) -> Tensor:
-        ctx.x, ctx.mask, ctx.level, ctx.multiply = x, drawn, level, zeros is None
+        ctx.x, ctx.drawn, ctx.level, ctx.zeros = x, drawn, level, zeros
         scaled = weight * (256 / level)
         out = places.new("product", (x.size(0), weight.size(1)), x)
         for rows, block in _blocks(x):
-            mask = drawn[rows]
-            if zeros is not None:
-                mask |= zeros[rows]
-            kept(mask, level, mask)
-            torch.mm(_masked(x[rows], mask, ctx.multiply, block), scaled, out=out[rows])
+            masked = _masked(x, drawn, level, zeros, rows, block)
+            dense_product(masked, scaled, out[rows])
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        out = grad.new_zeros(ctx.x.size(1), grad.size(1))
-        for rows, block in _blocks(ctx.x):
-            masked = _masked(ctx.x[rows], ctx.mask[rows], ctx.multiply, block)
-            out.addmm_(masked.T, grad[rows])
-        return out.mul_(256 / ctx.level), *[None] * 5
+        x, out = ctx.x, grad.new_zeros(grad.size(1), ctx.x.size(1))
+        for rows, block in _blocks(x):
+            masked = _masked(x, ctx.drawn, ctx.level, ctx.zeros, rows, block)
+            add_transposed_product(out, masked, grad[rows])
+        return out.mul_(256 / ctx.level).T.contiguous(), *[None] * 5
 
 
 def _blocks(x: Tensor) -> Iterator[tuple[slice, Tensor]]:
@@ -86,10 +84,25 @@ def _blocks(x: Tensor) -> Iterator[tuple[slice, Tensor]]:
         yield rows, buffer[: rows.stop - start]
 
 
-def _masked(x: Tensor, mask: Tensor, multiply: bool, out: Tensor) -> Tensor:
-    """X ∘ mask; without ``multiply`` the mask says it all."""
-    out.copy_(mask)
-    return out.mul_(x) if multiply else out
+def _masked(
+    x: Tensor,
+    drawn: Tensor,
+    level: int,
+    zeros: Tensor | None,
+    rows: slice,
+    out: Tensor,
+) -> Tensor:
+    """X ∘ mask of some rows; where ``zeros`` are known X itself is not read."""
+    some = drawn[rows]
+    if zeros is None:
+        if compiled.usable(out) and x.is_contiguous():
+            compiled.keep(x[rows], some, level, out)
+            return out
+        return kept(some, level, out).mul_(x[rows])
+    if compiled.usable(out):
+        compiled.ones(some, zeros[rows], level, out)
+        return out
+    return kept(some | zeros[rows], level, out)
 
 
 def _zeros_of(x: Tensor) -> Tensor | None:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from elugcn import compiled
 from elugcn.nn.projection import TINY, ProjectionHead
 
 # Entries of the views that are worked on at once, in some ten arrays of that size.
@@ -46,6 +48,12 @@ class Terms:
     nelu: Tensor
     tau: float
     eta: float
+
+    @cached_property
+    def kind(self) -> Tensor:
+        """1 for ELU nodes, 2 for NELU nodes, 0 for others, int8."""
+        out = torch.zeros(self.target.shape, dtype=torch.int8, device=self.elu.device)
+        return out.index_fill_(0, self.elu, 1).index_fill_(0, self.nelu, 2)
 
 
 def two_view_loss(
@@ -110,7 +118,15 @@ class _Loss(torch.autograd.Function):
         entropy: float,
         last_use: bool,
     ) -> Tensor:
+        grad = wide.detach() if last_use else torch.empty_like(wide)
         n, c = wide.size(0), weight.size(0)
+        if compiled.usable(wide) and c <= compiled.MAX_CLASSES:
+            value, *small = compiled.two_views(
+                wide.detach(), grad, weight, bias, terms.target, terms.weight, terms.kind,
+                terms.tau, terms.eta, contrast, entropy / n,
+            )  # fmt: skip
+            ctx.save_for_backward(grad, *small)
+            return torch.tensor(value)
         size = n if wide.device.type != "cpu" else max(1, BLOCK_ENTRIES // (2 * c))
         blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
         d = wide.new_empty(n)
@@ -120,7 +136,6 @@ class _Loss(torch.autograd.Function):
         loss, pull = _contrast(d, terms)
         pull *= contrast
         loss = loss * contrast
-        grad = wide.detach() if last_use else torch.empty_like(wide)
         grad_weight, grad_bias = torch.zeros_like(weight), torch.zeros_like(bias)
         for rows in blocks:
             if len(blocks) > 1:  # else it is still at hand
