@@ -11,12 +11,13 @@ from setuptools import Extension, setup
 # The selects of hidden.c become vector instructions only without traps and errno.
 FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 FOLDER = "elugcn/compiled"
+FILES = ("hidden", "module", "random", "two_views")
 
 setup(
     ext_modules=[
         Extension(
             "elugcn.compiled._loops",
-            [f"{FOLDER}/{name}.c" for name in ("hidden", "module", "random", "two_views")],
+            [f"{FOLDER}/{name}.c" for name in FILES],
             depends=[f"{FOLDER}/common.h"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=FLAGS,

@@ -9,6 +9,7 @@ variable ``ELUGCN_COMPILED=0`` leaves them out.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 
@@ -18,15 +19,15 @@ from torch import Tensor
 
 _loops: ModuleType | None = None
 if os.environ.get("ELUGCN_COMPILED") != "0":
-    try:
+    with suppress(ImportError):  # there was no compiler
         _loops = import_module("elugcn.compiled._loops")
-    except ImportError:
-        pass  # there was no compiler
 
 # Of the loops with a weight of c columns: their sums have to fit a cache.
 MAX_CLASSES = 32
 # And what the width of a hidden layer has to be a multiple of.
 WIDTHS = 4
+# Numbers that the loss may keep between its two passes: two megabytes.
+_ROOM = 2**19
 # Bytes of a state of PyTorch's CPU generator. One of another size is not understood.
 _STATE_BYTES = 5056
 
@@ -176,10 +177,15 @@ def two_views(
     if c > MAX_CLASSES or wide.size(1) != 2 * c or target.numel() != n:
         raise ValueError(f"views of {tuple(wide.shape)} for {c} classes")
     sums, d = torch.zeros(c + 1, c, dtype=torch.float64), torch.empty(n)
+    # What is computed twice otherwise, as long as that is a cache's worth.
+    size = -(-n // 16) * 16 * (2 * c + 3)
+    room = torch.empty(size) if size <= _ROOM else None
+    if room is not None and room.data_ptr() % 64:
+        room = None  # vectors are read whole
     loss: float = _loops.two_views(
         _at(wide), _at(grad), _at(weight), _at(bias), _at(sums, torch.float64),
         _at(target, torch.int64), _at(each), _at(kind, torch.int8), _at(d),
-        n, c, tau, eta, contrast, entropy,
+        n, c, tau, eta, contrast, entropy, 0 if room is None else room.data_ptr(),
     )  # fmt: skip
     sums = sums.float()
     return loss, sums[:c], sums[c]

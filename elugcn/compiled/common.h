@@ -58,6 +58,6 @@ void ones(const uint8_t *drawn, const uint8_t *never, int level, float *out,
 /* two_views.c */
 double two_views(const float *wide, float *grad, const float *weight, const float *bias,
                  double *sums, const int64_t *target, const float *each,
-                 const int8_t *kind, float *d, int64_t n, int c, Scales s);
+                 const int8_t *kind, float *d, int64_t n, int c, Scales s, void *room);
 
 #endif

@@ -74,19 +74,20 @@ static PyObject *py_ones(PyObject *self, PyObject *args) {
 }
 
 static PyObject *py_two_views(PyObject *self, PyObject *args) {
-    Address wide, grad, weight, bias, sums, target, each, kind, d;
+    Address wide, grad, weight, bias, sums, target, each, kind, d, room;
     long long n;
     int c;
     Scales s;
     double loss;
     (void)self;
-    if (!PyArg_ParseTuple(args, "KKKKKKKKKLiffff", &wide, &grad, &weight, &bias, &sums,
+    if (!PyArg_ParseTuple(args, "KKKKKKKKKLiffffK", &wide, &grad, &weight, &bias, &sums,
                           &target, &each, &kind, &d, &n, &c, &s.tau, &s.eta, &s.contrast,
-                          &s.entropy))
+                          &s.entropy, &room))
         return NULL;
     FREELY(loss = two_views(AT(float, wide), AT(float, grad), AT(float, weight),
                             AT(float, bias), AT(double, sums), AT(int64_t, target),
-                            AT(float, each), AT(int8_t, kind), AT(float, d), n, c, s))
+                            AT(float, each), AT(int8_t, kind), AT(float, d), n, c, s,
+                            AT(void, room)))
     return PyFloat_FromDouble(loss);
 }
 

@@ -102,6 +102,21 @@ INLINE void project(Tile *t, const float *weight, const float *bias, int c) {
     t->d *= t->inverse[0] * t->inverse[1];
 }
 
+/* What `project` found, and where it is found again. */
+INLINE Lane *put(const Tile *t, Lane *kept, int c) {
+    for (int v = 0; v < 2; v++)
+        for (int j = 0; j < c; j++) *kept++ = t->e[v][j];
+    *kept++ = t->inverse[0], *kept++ = t->inverse[1], *kept++ = t->d;
+    return kept;
+}
+
+INLINE const Lane *get(Tile *t, const Lane *kept, int c) {
+    for (int v = 0; v < 2; v++)
+        for (int j = 0; j < c; j++) t->e[v][j] = *kept++;
+    t->inverse[0] = *kept++, t->inverse[1] = *kept++, t->d = *kept++;
+    return kept;
+}
+
 INLINE int tile_size(int64_t left) { return left < LANES ? (int)left : LANES; }
 
 /* The contrast of d and its gradient, which takes the place of d. A kind is 1 for ELU,
@@ -135,12 +150,13 @@ FOR_EACH_CPU static double contrast_of(float *d, const int8_t *kind, int64_t n,
 }
 
 FOR_EACH_CPU static void alike(const float *wide, const float *weight, const float *bias,
-                               float *d, int64_t n, int c) {
+                               float *d, int64_t n, int c, Lane *kept) {
     Tile t;
     for (int64_t i = 0; i < n; i += LANES) {
         int some = tile_size(n - i);
         load(&t, wide + i * 2 * c, some, c);
         project(&t, weight, bias, c);
+        if (kept) kept = put(&t, kept, c);
         for (int l = 0; l < some; l++) d[i + l] = t.d[l];
     }
 }
@@ -191,12 +207,14 @@ INLINE double flushed(Lane *x) {
 }
 
 /* L; grad may be wide. d is room for n numbers; sums, which are zero, become the
- * gradients of W, c×c, and b. */
+ * gradients of W, c×c, and b. Where there is room for (2c + 3) times the nodes, a whole
+ * multiple of 16 of them, the projection is not computed twice. */
 FOR_EACH_CPU double two_views(const float *wide, float *grad, const float *weight,
                               const float *bias, double *sums, const int64_t *target,
                               const float *each, const int8_t *kind, float *d,
-                              int64_t n, int c, Scales s) {
-    alike(wide, weight, bias, d, n, c);
+                              int64_t n, int c, Scales s, void *room) {
+    const Lane *again = room;
+    alike(wide, weight, bias, d, n, c, room);
     double loss = contrast_of(d, kind, n, s.tau, s.contrast);
     Tile t;
     Lane m[MAX_CLASSES], back[2][MAX_CLASSES];
@@ -205,7 +223,10 @@ FOR_EACH_CPU double two_views(const float *wide, float *grad, const float *weigh
     for (int64_t i = 0; i < n; i += LANES) {
         int some = tile_size(n - i);
         load(&t, wide + i * 2 * c, some, c);
-        project(&t, weight, bias, c);
+        if (room)
+            again = get(&t, again, c);
+        else
+            project(&t, weight, bias, c);
         Lane pull = {0};
         for (int l = 0; l < some; l++) pull[l] = d[i + l];
         through_head(&t, pull, c);

@@ -41,9 +41,7 @@ def add_transposed_product(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """
     if not _faster(a, b):
         return out.addmm_(b.T, a)
-    return out.add_(
-        torch.ops.mkldnn._linear_pointwise(b.T, a.T, None, "none", [], "")
-    )
+    return out.add_(torch.ops.mkldnn._linear_pointwise(b.T, a.T, None, "none", [], ""))
 
 
 def _faster(a: Tensor, b: Tensor) -> bool:

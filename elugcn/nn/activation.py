@@ -114,11 +114,11 @@ class _Product(torch.autograd.Function):
             z, left = views[at.view], lefts[at.view]
             # Without gradients nobody asks for H again: a block of it is enough.
             block = hidden[at.view][at.rows] if keep else spare[: at.height]
-            if left is None:
-                z = z[at.rows]
+            if left is not None:  # multiplied out where H will be
+                before = dense_product(left[at.rows], z, block)
             else:
-                z = dense_product(left[at.rows], z, block)
-            through(z, bias, p, block, scaled, out[at.target])
+                before = z[at.rows]
+            through(before, bias, p, block, scaled, out[at.target])
         if keep:
             ctx.save_for_backward(weight, *hidden)
         return out

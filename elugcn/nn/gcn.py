@@ -231,16 +231,19 @@ class GCN(nn.Module):
         self, hidden: Sequence[Tensor | Factored], layers: Sequence[Layer]
     ) -> Tensor:
         """``_later_layers`` where every next thing is one product with all views."""
-        views, wide = len(hidden), torch.empty(0)
-        for i in range(len(self.norms)):
+        views, last = len(hidden), len(self.norms) - 1
+        for i in range(last + 1):
             operator, h = layers[i + 1].operator, self._activated(hidden, i, True)
+            bias = self.biases[-1] if i == last else None
             if isinstance(operator, CSR) and not operator.value.requires_grad:
                 place = self._place(f"product {i + 1}", h)
-                wide = propagate(operator, h, place, last_use=True)
+                wide = propagate(operator, h, place, last_use=True, bias=bias)
             else:
                 wide = operator @ h
+                if bias is not None:
+                    wide = wide.add_(bias.repeat(views))
             hidden = wide.chunk(views, dim=1)
-        return wide.add_(torch.cat([self.biases[-1]] * views))
+        return wide
 
     def _space(self) -> Places:
         """Where large arrays of a training step are; those of others are new."""

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elugcn.core.dense import add_transposed_product, dense_product
 from elugcn.core.places import NOWHERE, Places
 from elugcn.core.products import transposed_product
 from elugcn.core.random import dropout
@@ -56,7 +57,7 @@ class SharedProduct:
         """X W with gradients to W, O(nnz(X)·h) unless it is known."""
         if not (training and self._known(x, weight)):
             with torch.no_grad():
-                self._product = x @ weight
+                self._product = _product(x, weight)
             self._of = (x, weight, weight._version)
         if not (torch.is_grad_enabled() and weight.requires_grad):
             return self._product
@@ -75,6 +76,10 @@ class SharedProduct:
         return of is x and by is weight and version == weight._version
 
 
+def _product(x: Features, weight: Tensor) -> Tensor:
+    return x @ weight if isinstance(x, CSR) else dense_product(x, weight)
+
+
 class _Known(torch.autograd.Function):
     """W ↦ X W where the value is known; the gradient is Xᵀ g."""
 
@@ -88,4 +93,5 @@ class _Known(torch.autograd.Function):
         x = ctx.x
         if isinstance(x, CSR):
             return transposed_product(x, x.value, grad), None, None
-        return x.T @ grad, None, None
+        out = grad.new_zeros(grad.size(1), x.size(1))
+        return add_transposed_product(out, x, grad).T.contiguous(), None, None

@@ -1,6 +1,6 @@
 """Products with Â, and with S* beside it, that take the memory that is already there.
 
-    Z ↦ Â Z          the gradient is Âᵀ G₁
+    Z ↦ Â Z (+ b)    the gradient is Âᵀ G₁
     Z ↦ (Â Z, Rᵀ Z)  the gradient is Âᵀ G₁ + R G₂
 
 S* = L Rᵀ stays in factors: c rows instead of n, until a block of rows is needed.
@@ -57,18 +57,23 @@ class _How:
 
 
 def propagate(
-    adj: CSR, z: Tensor, place: Tensor | None = None, last_use: bool = False
+    adj: CSR,
+    z: Tensor,
+    place: Tensor | None = None,
+    last_use: bool = False,
+    bias: Tensor | None = None,
 ) -> Tensor:
-    """Â Z, O(nnz(Â)·h), with gradients to Z.
+    """Â Z + b, O(nnz(Â)·h), with gradients to Z and b.
 
     Args:
         adj: Â, without gradients.
         z: n×h.
         place: n×h, for the product.
         last_use: Nobody else reads Z.
+        bias: b, for every row; repeated if Z has several times as many columns.
     """
     how = _How(adj, None, _spare(z, last_use))
-    out: Tensor = _Product.apply(z, how, [place])  # type: ignore[no-untyped-call]
+    out: Tensor = _Product.apply(z, bias, how, [place])  # type: ignore[no-untyped-call]
     return out
 
 
@@ -86,7 +91,7 @@ def both_views(
     """
     spare = _spare(z, last_use)
     how = _How(adj, graph, spare)
-    first, right = _Product.apply(z, how, [place])  # type: ignore[no-untyped-call]
+    first, right = _Product.apply(z, None, how, [place])  # type: ignore[no-untyped-call]
     return first, Factored(graph.left, right, spare)
 
 
@@ -96,26 +101,35 @@ def _spare(z: Tensor, last_use: bool) -> Tensor | None:
 
 
 class _Product(Function):
-    """Z ↦ Â Z, and Rᵀ Z if there is a second view."""
+    """Z, b ↦ Â Z + b, and Rᵀ Z if there is a second view."""
 
     @staticmethod
     def forward(
-        ctx: Any, z: Tensor, how: _How, place: list[Tensor | None]
+        ctx: Any,
+        z: Tensor,
+        bias: Tensor | None,
+        how: _How,
+        place: list[Tensor | None],
     ) -> Tensor | tuple[Tensor, Tensor]:
         # The place becomes the output: kept here, the two would hold each other.
         ctx.how, adj = how, how.adj
         first = multiply(adj.crow, adj.col, adj.value, adj.n_cols, z, *place)
+        ctx.width = 0 if bias is None else bias.numel()
+        if bias is not None:
+            first += bias.repeat(z.size(1) // ctx.width)
         return first if how.graph is None else (first, how.graph.right.T @ z)
 
     @staticmethod
     def backward(
         ctx: Any, first: Tensor, second: Tensor | None = None
-    ) -> tuple[Tensor, None, None]:
+    ) -> tuple[Tensor, Tensor | None, None, None]:
         adj, graph = ctx.how.adj, ctx.how.graph
-        out = ctx.how.spare
+        out, bias = ctx.how.spare, None
+        if ctx.width:
+            bias = first.sum(dim=0).view(-1, ctx.width).sum(dim=0)
         if out is not None and not is_large(out.shape, out.dtype):
             out = None  # a new array is at hand, and blocks of rows cost some calls
         total = transposed_product(adj, adj.value, first, out)
         if graph is not None and second is not None:
             total.addmm_(graph.right, second)
-        return total, None, None
+        return total, bias, None, None

@@ -121,12 +121,12 @@ class _Loss(torch.autograd.Function):
         grad = wide.detach() if last_use else torch.empty_like(wide)
         n, c = wide.size(0), weight.size(0)
         if compiled.usable(wide) and c <= compiled.MAX_CLASSES:
-            value, *small = compiled.two_views(
-                wide.detach(), grad, weight, bias, terms.target, terms.weight, terms.kind,
-                terms.tau, terms.eta, contrast, entropy / n,
+            found, *small = compiled.two_views(
+                wide.detach(), grad, weight, bias, terms.target, terms.weight,
+                terms.kind, terms.tau, terms.eta, contrast, entropy / n,
             )  # fmt: skip
             ctx.save_for_backward(grad, *small)
-            return torch.tensor(value)
+            return torch.tensor(found)
         size = n if wide.device.type != "cpu" else max(1, BLOCK_ENTRIES // (2 * c))
         blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
         d = wide.new_empty(n)

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elugcn.training.adam import Adam
 from elugcn.training.progress import SILENT, Progress
 
 
@@ -86,15 +87,16 @@ def train(
     nodes = val_mask.nonzero().squeeze(1)
     target = labels[nodes]
     best: Trained | None = None
+    now = model.state_dict()  # it changes with the parameters
     state: dict[str, Tensor] = {}
     history = []
     with progress.stage(stage, fit.epochs) as advance:
         for epoch in range(fit.epochs):
             model.train()
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.forget()
             value = loss(epoch)
             value.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+            optimizer.advance()
             record = {"epoch": float(epoch), "loss": float(value.detach())}
             del value  # and with it what the step kept for its gradients
             if (epoch + 1) % every and epoch + 1 < fit.epochs:
@@ -111,7 +113,7 @@ def train(
             advance(record)
             if best is None or not nodes.numel() or _better(record, best, fit.select):
                 best = Trained(logits, epoch, 0, accuracy, val_loss, 0.0)
-                state = {k: v.detach().clone() for k, v in model.state_dict().items()}
+                state = _copied(now, state)
             elif epoch - best.epoch >= fit.patience:
                 break
     assert best is not None, "epochs must be at least 1"
@@ -126,7 +128,7 @@ def train(
     return best
 
 
-def _adam(model: nn.Module, extra: nn.Module | None, fit: Fit) -> torch.optim.Optimizer:
+def _adam(model: nn.Module, extra: nn.Module | None, fit: Fit) -> Adam:
     named = dict(model.named_parameters())
     apart = [
         {"params": [named.pop(name)], "weight_decay": fit.weight_decay} | dict(options)
@@ -142,8 +144,15 @@ def _adam(model: nn.Module, extra: nn.Module | None, fit: Fit) -> torch.optim.Op
     groups = [{"params": decayed, "weight_decay": fit.weight_decay}, *groups, *apart]
     if extra is not None:
         groups.append({"params": list(extra.parameters()), "weight_decay": 0.0})
-    # One kernel for all parameters: many small ones cost more in calls than in sums.
-    return torch.optim.Adam(groups, lr=fit.lr, fused=True)
+    return Adam([group for group in groups if group["params"]], fit.lr)
+
+
+def _copied(now: dict[str, Tensor], before: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A copy of the state, in the place of the last one if there is one."""
+    if not before:
+        return {name: x.detach().clone() for name, x in now.items()}
+    torch._foreach_copy_(list(before.values()), list(now.values()))
+    return before
 
 
 def _validate(chosen: Tensor, target: Tensor) -> tuple[float, float]:
@@ -151,7 +160,9 @@ def _validate(chosen: Tensor, target: Tensor) -> tuple[float, float]:
         return float("nan"), float("nan")
     # A quotient of counts: equal results must compare equal.
     accuracy = int((chosen.argmax(dim=1) == target).sum()) / target.numel()
-    return accuracy, float(F.cross_entropy(chosen, target))
+    # By columns: a softmax over short rows is many small loops.
+    log_p = F.log_softmax(chosen.T.contiguous(), dim=0).T
+    return accuracy, float(F.nll_loss(log_p, target))
 
 
 def _better(record: dict[str, float], best: Trained, select: str) -> bool:
