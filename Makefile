@@ -22,7 +22,7 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml setup.py constraints.txt $(wildcard elugcn/compiled/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("elugcn needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Say which one to use: make demo PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (torch is large: a few minutes the first time)"

@@ -8,17 +8,18 @@ import sys
 
 from setuptools import Extension, setup
 
-# The selects of hidden.c become vector instructions only without traps and errno.
+# The selects of hidden.h become vector instructions only without traps and errno.
 FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 FOLDER = "elugcn/compiled"
-FILES = ("hidden", "module", "random", "two_views")
+HEADERS = ("hidden", "loops", "random", "template", "two_views")
+FILES = ("any", "module", "wide_256", "wide_512")
 
 setup(
     ext_modules=[
         Extension(
             "elugcn.compiled._loops",
             [f"{FOLDER}/{name}.c" for name in FILES],
-            depends=[f"{FOLDER}/common.h"],
+            depends=[f"{FOLDER}/{name}.h" for name in HEADERS],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=FLAGS,
             libraries=[] if sys.platform == "win32" else ["m"],

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import torch
 import yaml
 
-from elugcn import __version__
+from elugcn import __version__, compiled
 from elugcn.atomic import whole_directory
 from elugcn.config import SCHEMA, as_plain
 from elugcn.fitting import Fitted
@@ -175,6 +175,7 @@ def environment(n_threads: int) -> dict[str, Any]:
         "threads": n_threads,
         "cores": os.cpu_count(),
         "cuda": torch.cuda.is_available(),
+        "compiled": compiled.available(),
         "commit": commit(),
         "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }

@@ -37,6 +37,20 @@ def available() -> bool:
     return _loops is not None
 
 
+def use(bits: int) -> int:
+    """Take the loops for registers of at most so many bits, 128, 256 or 512.
+
+    The widest that the processor has are taken without being asked for.
+
+    Returns:
+        How many bits those have that were taken.
+    """
+    if _loops is None:
+        return 0
+    taken: int = _loops.use(bits)
+    return taken
+
+
 def usable(like: Tensor) -> bool:
     """Whether the loops are for tensors like this one, now."""
     return (

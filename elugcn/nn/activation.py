@@ -145,12 +145,8 @@ class _Product(torch.autograd.Function):
             if by_hand:
                 compiled.activated_backward(g, back, h, out, grad_weight, grad_bias)
             else:
-                grad_weight.addmm_(g.T, h)
-                dropped = torch.mm(g, back, out=spare[0, : at.height])
-                torch.ops.aten.threshold_backward.grad_input(
-                    dropped, h, 0.0, grad_input=out
-                )
-                grad_bias += out.sum(dim=0)
+                dropped = spare[0, : at.height]
+                _block_backward(g, back, h, out, grad_weight, grad_bias, dropped)
             if left is not None:
                 grads[at.view].addmm_(left[at.rows].T, out)
         grad_weight.mul_(ctx.scale)
@@ -182,6 +178,22 @@ def _block(
     if p > 0.0:
         h.mul_(draw_mask(tuple(h.shape), p, h)[0])
     narrow_product(h, weight, out)
+
+
+def _block_backward(
+    grad: Tensor,
+    weight: Tensor,
+    h: Tensor,
+    out: Tensor,
+    sums: Tensor,
+    bias: Tensor,
+    spare: Tensor,
+) -> None:
+    """``compiled.activated_backward``, which says what these are; ``spare`` is n×h."""
+    sums.addmm_(grad.T, h)
+    torch.mm(grad, weight, out=spare)
+    torch.ops.aten.threshold_backward.grad_input(spare, h, 0.0, grad_input=out)
+    bias += out.sum(dim=0)
 
 
 def _compiled_block(

@@ -10,6 +10,8 @@ from elugcn.nn import activation
 from elugcn.nn.activation import activated_product
 from elugcn.nn.propagate import Factored
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 def results(
     p: float, training: bool, fused: bool, width: int = 8

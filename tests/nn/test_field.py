@@ -15,6 +15,8 @@ from elugcn.nn import GCN
 from elugcn.nn import field as field_module
 from elugcn.nn.field import Field, field_of
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 N, D, HID, C = 60, 12, 6, 3
 GENERATOR = torch.Generator().manual_seed(5)
 # A path with a few chords: two steps from four nodes do not reach everything.

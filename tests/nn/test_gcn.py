@@ -18,6 +18,8 @@ from elugcn.nn import GCN, ProjectionHead
 from elugcn.nn.activation import activated_product
 from elugcn.nn.propagate import both_views
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 N, D, HID, C = 24, 10, 6, 3
 EDGES = to_undirected(
     torch.randint(0, N - 2, (2, 40), generator=torch.Generator().manual_seed(1)),

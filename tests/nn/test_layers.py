@@ -7,6 +7,8 @@ from elugcn.core.random import dropout
 from elugcn.nn import dropped
 from elugcn.nn.layers import SharedProduct, drop_matmul
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 def check_drop_matmul(x: torch.Tensor, p: float) -> None:
     start, g = torch.randn(x.size(1), 4), torch.randn(x.size(0), 4)

@@ -14,6 +14,8 @@ from elugcn.core.operators import LowRankGraph
 from elugcn.core.sparse import CSR, normalized_adjacency
 from elugcn.nn import GCN
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 N, D, C = 30, 11, 3
 
 

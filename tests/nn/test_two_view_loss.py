@@ -12,6 +12,8 @@ from torch import Tensor
 from elugcn.nn import ProjectionHead, two_view_loss
 from elugcn.nn.two_view_loss import Terms
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 N, C = 9, 4
 ELU, NELU = torch.tensor([0, 2, 3, 7]), torch.tensor([1, 8])
 

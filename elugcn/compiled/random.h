@@ -3,7 +3,6 @@
  * PyTorch draws them one after the other. Its state comes and goes as the bytes of
  * get_state() and set_state(), so that nobody can tell who drew.
  */
-#include "common.h"
 
 #define SIZE 624
 #define SHIFT 397
@@ -41,7 +40,7 @@ INLINE uint32_t tempered(uint32_t y) {
 }
 
 /* The next `count` words, as random_(-2**63, None) draws them. */
-FOR_EACH_CPU void draw_words(void *torch_state, uint64_t *out, int64_t count) {
+static void draw_words(void *torch_state, uint64_t *out, int64_t count) {
     TorchState *torch = torch_state;
     uint32_t mt[SIZE];
     Half *half = (Half *)out;
@@ -60,10 +59,10 @@ FOR_EACH_CPU void draw_words(void *torch_state, uint64_t *out, int64_t count) {
         next += some;
         left -= some;
     }
-    for (int64_t i = 0; i < count; i++) { /* the half drawn first is the upper one */
-        uint64_t first = half[2 * i], second = half[2 * i + 1];
-        out[i] = first << 32 | second;
-    }
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    /* The half that was drawn first is the upper one. */
+    for (int64_t i = 0; i < count; i++) out[i] = out[i] << 32 | out[i] >> 32;
+#endif
     torch->next = (uint64_t)next;
     torch->left = (int32_t)left;
     for (int i = 0; i < SIZE; i++) torch->state[i] = mt[i];

@@ -3,17 +3,12 @@
  *
  * Some nodes at a time go through all of it in registers, one in each lane.
  */
-#include "common.h"
 
-#include <math.h>
-#include <string.h>
-
-#define LANES 16 /* nodes that are worked on at once */
 #define MAX_CLASSES 32
 #define FLUSH 64 /* tiles whose sums are single precision */
 #define TINY 1e-24f
 
-/* They may also be read and written one by one. */
+/* LANES nodes are worked on at once. They may also be read and written one by one. */
 typedef float Lane __attribute__((vector_size(4 * LANES), may_alias));
 typedef int32_t Bits __attribute__((vector_size(4 * LANES)));
 
@@ -121,7 +116,7 @@ INLINE int tile_size(int64_t left) { return left < LANES ? (int)left : LANES; }
 
 /* The contrast of d and its gradient, which takes the place of d. A kind is 1 for ELU,
  * 2 for NELU nodes, 0 for others. */
-FOR_EACH_CPU static double contrast_of(float *d, const int8_t *kind, int64_t n,
+static double contrast_of(float *d, const int8_t *kind, int64_t n,
                                        float tau, float scale) {
     float top[3] = {-INFINITY, -INFINITY, -INFINITY};
     double sum[3] = {0}, count[3] = {0};
@@ -149,7 +144,7 @@ FOR_EACH_CPU static double contrast_of(float *d, const int8_t *kind, int64_t n,
     return scale * (apart > 0 ? apart + log1p(exp(-apart)) : log1p(exp(apart)));
 }
 
-FOR_EACH_CPU static void alike(const float *wide, const float *weight, const float *bias,
+static void alike(const float *wide, const float *weight, const float *bias,
                                float *d, int64_t n, int c, Lane *kept) {
     Tile t;
     for (int64_t i = 0; i < n; i += LANES) {
@@ -209,7 +204,7 @@ INLINE double flushed(Lane *x) {
 /* L; grad may be wide. d is room for n numbers; sums, which are zero, become the
  * gradients of W, c×c, and b. Where there is room for (2c + 3) times the nodes, a whole
  * multiple of 16 of them, the projection is not computed twice. */
-FOR_EACH_CPU double two_views(const float *wide, float *grad, const float *weight,
+static double two_views(const float *wide, float *grad, const float *weight,
                               const float *bias, double *sums, const int64_t *target,
                               const float *each, const int8_t *kind, float *d,
                               int64_t n, int c, Scales s, void *room) {

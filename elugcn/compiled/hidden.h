@@ -1,13 +1,12 @@
 /* What follows a propagation, bias, ReLU, dropout and the next weight, in one pass over
  * the hidden layer, and the gradients of all of it in another. And dropout of X.
  */
-#include "common.h"
-
-#include <string.h>
 
 #define ROWS 4 /* that are worked on at once in the backward pass */
 
-typedef float Eight __attribute__((vector_size(32)));
+/* Columns of H W that are worked on at once. */
+#define PART (LANES < 8 ? LANES : 8)
+typedef float Part __attribute__((vector_size(4 * PART)));
 
 /* X where its byte is below the level, else 0; without branches, which are random. */
 INLINE void drop(const float *x, const uint8_t *drawn, int level, float *out,
@@ -36,16 +35,16 @@ INLINE void activate(const float *z, const float *bias, const uint8_t *drawn, in
     if (drawn) drop(h, drawn, level, h, rows * width);
 }
 
-/* `rows` rows of H W, where W has `parts` times eight columns, of which c are asked. */
+/* `rows` rows of H W, where W has `parts` times PART columns, of which c are asked. */
 INLINE void multiply(const float *h, const float *w, float *out, int64_t stride,
                      int64_t width, int c, const int rows, const int parts) {
-    Eight sum[8][4];
+    Part sum[8][8];
     for (int r = 0; r < rows; r++)
-        for (int p = 0; p < parts; p++) sum[r][p] = (Eight){0};
+        for (int p = 0; p < parts; p++) sum[r][p] = (Part){0};
     for (int64_t j = 0; j < width; j++)
         for (int p = 0; p < parts; p++) {
-            Eight some;
-            memcpy(&some, w + (j * parts + p) * 8, sizeof some);
+            Part some;
+            memcpy(&some, w + (j * parts + p) * PART, sizeof some);
             for (int r = 0; r < rows; r++) sum[r][p] += h[r * width + j] * some;
         }
     for (int r = 0; r < rows; r++) memcpy(out + r * stride, sum[r], 4 * (size_t)c);
@@ -53,8 +52,8 @@ INLINE void multiply(const float *h, const float *w, float *out, int64_t stride,
 
 /* What is asked for comes by value: what is written may not change it.
  * As many rows at once as there are registers for. */
-INLINE void activated(const Hidden a, const int parts) {
-    const int most = parts == 1 ? 8 : parts == 2 ? 4 : 2;
+INLINE void activated(const Hidden a, const int eights) {
+    const int parts = eights * 8 / PART, most = parts > 4 ? 1 : 8 / parts;
     for (int64_t i = 0; i < a.rows; i += most) {
         int64_t rows = a.rows - i < most ? a.rows - i : most;
         int64_t at = i * a.width;
@@ -70,7 +69,7 @@ INLINE void activated(const Hidden a, const int parts) {
     }
 }
 
-FOR_EACH_CPU void activated_product(const Hidden *a) {
+static void activated_product(const Hidden *a) {
     switch ((a->c + 7) / 8) {
         case 1: activated(*a, 1); break;
         case 2: activated(*a, 2); break;
@@ -79,12 +78,12 @@ FOR_EACH_CPU void activated_product(const Hidden *a) {
     }
 }
 
-/* `rows` rows and as many columns, from `at` on, of the gradients as a Lane has. */
-#define BACKWARD(NAME, LANES)                                                          \
+/* `rows` rows and as many columns, from `at` on, of the gradients as a vector has. */
+#define BACKWARD(NAME, MANY)                                                           \
     INLINE void NAME(const Back a, const float *g, const float *h, float *out,         \
                      int64_t at, const int rows) {                                     \
-        typedef float Lane __attribute__((vector_size(4 * LANES)));                    \
-        typedef int32_t Bits __attribute__((vector_size(4 * LANES)));                  \
+        typedef float Lane __attribute__((vector_size(4 * MANY)));                    \
+        typedef int32_t Bits __attribute__((vector_size(4 * MANY)));                  \
         Lane seen[ROWS], through[ROWS], w, sum;                                        \
         for (int r = 0; r < rows; r++) {                                               \
             memcpy(&seen[r], h + r * a.width + at, sizeof w);                          \
@@ -108,30 +107,30 @@ FOR_EACH_CPU void activated_product(const Hidden *a) {
         }                                                                              \
         memcpy(a.bias + at, &sum, sizeof w);                                           \
     }
-BACKWARD(backward_16, 16)
+BACKWARD(backward_many, LANES)
 BACKWARD(backward_4, 4)
 
 INLINE void backward(const Back a, int64_t i, const int rows) {
     const float *g = a.grad + i * a.stride, *h = a.h + i * a.width;
     float *out = a.out + i * a.width;
     int64_t at = 0;
-    for (; at + 16 <= a.width; at += 16) backward_16(a, g, h, out, at, rows);
+    for (; at + LANES <= a.width; at += LANES) backward_many(a, g, h, out, at, rows);
     for (; at < a.width; at += 4) backward_4(a, g, h, out, at, rows);
 }
 
-FOR_EACH_CPU void activated_backward(const Back *a) {
+static void activated_backward(const Back *a) {
     int64_t i = 0;
     for (; i + ROWS <= a->rows; i += ROWS) backward(*a, i, ROWS);
     for (; i < a->rows; i++) backward(*a, i, 1);
 }
 
-FOR_EACH_CPU void keep(const float *x, const uint8_t *drawn, int level, float *out,
+static void keep(const float *x, const uint8_t *drawn, int level, float *out,
                        int64_t count) {
     drop(x, drawn, level, out, count);
 }
 
 /* The same for an X of zeros and ones: `never` is 255 where it is zero, else 0. */
-FOR_EACH_CPU void ones(const uint8_t *drawn, const uint8_t *never, int level, float *out,
+static void ones(const uint8_t *drawn, const uint8_t *never, int level, float *out,
                        int64_t count) {
     for (int64_t i = 0; i < count; i++)
         out[i] = (drawn[i] | never[i]) < level ? 1.0f : 0.0f;

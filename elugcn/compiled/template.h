@@ -1,0 +1,12 @@
+/* The loops for one kind of processor: LANES floats fill its registers. */
+#define INLINE static inline __attribute__((always_inline))
+
+#include "random.h"
+#include "hidden.h"
+#include "two_views.h"
+
+#define LOOPS                                                             \
+    {                                                                     \
+        draw_words, activated_product, activated_backward, keep, ones,    \
+            two_views,                                                    \
+    }
