@@ -4,7 +4,9 @@ Training: Z = X W₁; Â Z and S* Z; their 2n rows times W₂; Â on both views;
 projection head on both. Backward: the two factors of each, but for X. Validation: the
 training products again, without the head.
 
-Once by the kernels of this package, once as PyTorch alone would compute them.
+Once by the kernels of PyTorch that training uses, once by its operators, plainly. The
+compiled loops multiply by W₂ and by the projection head, too, in one pass with the
+rest; the floor has PyTorch's products there.
 """
 
 from __future__ import annotations

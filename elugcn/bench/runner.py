@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from elugcn import compiled
 from elugcn.bench import fit, graph, scale, step
 from elugcn.bench.base import Settings, Suite
 from elugcn.bench.names import ALL
@@ -69,7 +70,8 @@ def _circumstances(load: tuple[float | None, float | None]) -> str:
             f"; its load average was {before:.1f} before and {after:.1f} after, "
             "this command's own share of about 1 included"
         )
-    return f"{text}."
+    loops = "with" if compiled.available() else "without"
+    return f"{text}; {loops} the compiled loops."
 
 
 def _no_runs(scope: Scope) -> list[Planned]:

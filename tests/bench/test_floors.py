@@ -27,7 +27,7 @@ class MultiplyAdds(TorchDispatchMode):
     ) -> Any:
         out = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
-        if name in ("mm", "addmm"):
+        if name in ("mm", "addmm", "addmm_"):
             a, b = args[-2:]
             entries = a.numel() if a.layout == torch.strided else a.values().numel()
             self.total += entries * b.size(1)
