@@ -11,7 +11,7 @@ from setuptools import Extension, setup
 # The selects of hidden.h become vector instructions only without traps and errno.
 FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 FOLDER = "elugcn/compiled"
-HEADERS = ("hidden", "loops", "random", "template", "two_views")
+HEADERS = ("hidden", "loops", "random", "sparse", "template", "two_views")
 FILES = ("any", "module", "wide_256", "wide_512")
 
 setup(

@@ -9,13 +9,16 @@ variable ``ELUGCN_COMPILED=0`` leaves them out.
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from types import ModuleType
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.graph import increment_version
 
 _loops: ModuleType | None = None
 if os.environ.get("ELUGCN_COMPILED") != "0":
@@ -24,7 +27,9 @@ if os.environ.get("ELUGCN_COMPILED") != "0":
 
 # Of the loops with a weight of c columns: their sums have to fit a cache.
 MAX_CLASSES = 32
-# And what the width of a hidden layer has to be a multiple of.
+# Of a sparse product.
+LEAST_COLUMNS = 4
+# What the width of a hidden layer has to be a multiple of.
 WIDTHS = 4
 # Numbers that the loss may keep between its two passes: two megabytes.
 _ROOM = 2**19
@@ -69,7 +74,47 @@ def draw_words(out: Tensor) -> None:
         out.random_(-(2**63), None)
         return
     _loops.draw_words(state.data_ptr(), _at(out, torch.int64), out.numel())
+    _changed(out)
     generator.set_state(state)
+
+
+def sparse_product(
+    crow: Tensor, col: Tensor, value: Tensor, z: Tensor, out: Tensor
+) -> None:
+    """A Z for a matrix A in compressed rows, O(nnz·k), by as many threads as PyTorch.
+
+    Args:
+        crow: Row pointers, (n+1,), int32, from 0 on.
+        col: Columns of the entries, int32, all below the rows of Z.
+        value: The entries.
+        z: Z, m×k, of at least ``LEAST_COLUMNS``.
+        out: n×k, not ``z``.
+    """
+    assert _loops is not None
+    rows, width = out.shape
+    _same(col, value)
+    if crow.numel() != rows + 1 or z.size(1) != width or width < LEAST_COLUMNS:
+        raise ValueError(f"{crow.numel() - 1} rows times {tuple(z.shape)}")
+    rest = _at(col, torch.int32), _at(value), _at(z)
+    crow_at, out_at = _at(crow, torch.int32), _at(out)
+    # Parts of as many entries, not rows.
+    count = torch.get_num_threads()
+    wanted = torch.linspace(0, col.numel(), count + 1, dtype=torch.float64)
+    ends = torch.searchsorted(crow, wanted[1:-1].to(torch.int32)).clamp(max=rows)
+    bounds = [0, *ends.tolist(), rows]
+    parts = [
+        threading.Thread(
+            target=_loops.sparse_product,
+            args=(crow_at + 4 * a, *rest, out_at + 4 * width * a, b - a, width),
+        )
+        for a, b in pairwise(bounds)
+    ]
+    for part in parts[1:]:
+        part.start()
+    parts[0].run()
+    for part in parts[1:]:
+        part.join()
+    _changed(out)
 
 
 def activated_product(
@@ -102,6 +147,7 @@ def activated_product(
         _at(z), _at(bias), 0 if drawn is None else _at(drawn, torch.uint8), level,
         _at(h), _at(weight), _rows_at(out), rows, width, out.stride(0), c,
     )  # fmt: skip
+    _changed(h, out)
 
 
 def activated_backward(
@@ -129,6 +175,7 @@ def activated_backward(
         _rows_at(grad), _at(weight), _at(h), _at(out), _at(sums), _at(bias),
         rows, width, grad.stride(0), grad.size(1),
     )  # fmt: skip
+    _changed(out, sums, bias)
 
 
 def filled(weight: Tensor) -> Tensor:
@@ -146,6 +193,7 @@ def keep(x: Tensor, drawn: Tensor, level: int, out: Tensor) -> None:
     assert _loops is not None
     _same(x, drawn, out)
     _loops.keep(_at(x), _at(drawn, torch.uint8), level, _at(out), x.numel())
+    _changed(out)
 
 
 def ones(drawn: Tensor, never: Tensor, level: int, out: Tensor) -> None:
@@ -154,6 +202,7 @@ def ones(drawn: Tensor, never: Tensor, level: int, out: Tensor) -> None:
     _same(drawn, never, out)
     drawn_at, never_at = _at(drawn, torch.uint8), _at(never, torch.uint8)
     _loops.ones(drawn_at, never_at, level, _at(out), out.numel())
+    _changed(out)
 
 
 def two_views(
@@ -201,6 +250,7 @@ def two_views(
         _at(target, torch.int64), _at(each), _at(kind, torch.int8), _at(d),
         n, c, tau, eta, contrast, entropy, 0 if room is None else room.data_ptr(),
     )  # fmt: skip
+    _changed(grad)
     sums = sums.float()
     return loss, sums[:c], sums[c]
 
@@ -218,6 +268,13 @@ def _rows_at(x: Tensor) -> int:
     if not right or x.stride(0) < x.size(1):
         raise ValueError(f"rows that are not whole: strides {x.stride()}")
     return x.data_ptr()
+
+
+def _changed(*tensors: Tensor) -> None:
+    """Tell autograd, which refuses gradients of what was overwritten since."""
+    for x in tensors:
+        if not x.is_inference():
+            increment_version(x)
 
 
 def _same(first: Tensor, *others: Tensor) -> None:

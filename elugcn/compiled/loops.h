@@ -35,9 +35,18 @@ typedef struct {
     int c;
 } Back;
 
-/* What each does is said where it is written: random.h, hidden.h, two_views.h. */
+/* A Z for an A in compressed rows. */
+typedef struct {
+    const int32_t *crow, *col; /* crow, n+1 of them, need not begin at 0 */
+    const float *value, *z;    /* z is m×k */
+    float *out;                /* n×k */
+    int64_t rows, width;       /* n, k */
+} Sparse;
+
+/* What each does is said where it is written, in the file of that subject. */
 typedef struct {
     void (*draw_words)(void *torch_state, uint64_t *out, int64_t count);
+    void (*sparse_product)(const Sparse *a);
     void (*activated_product)(const Hidden *a);
     void (*activated_backward)(const Back *a);
     void (*keep)(const float *x, const uint8_t *drawn, int level, float *out,

@@ -51,6 +51,19 @@ static PyObject *py_draw_words(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *py_sparse_product(PyObject *self, PyObject *args) {
+    Address crow, col, value, z, out;
+    Sparse a;
+    long long rows, width;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "KKKKKLL", &crow, &col, &value, &z, &out, &rows, &width))
+        return NULL;
+    a.crow = AT(int32_t, crow), a.col = AT(int32_t, col), a.value = AT(float, value);
+    a.z = AT(float, z), a.out = AT(float, out), a.rows = rows, a.width = width;
+    FREELY(loops->sparse_product(&a))
+    Py_RETURN_NONE;
+}
+
 static PyObject *py_activated_product(PyObject *self, PyObject *args) {
     Address z, bias, drawn, h, weight, out;
     Hidden a;
@@ -123,6 +136,7 @@ static PyObject *py_two_views(PyObject *self, PyObject *args) {
 static PyMethodDef methods[] = {
     {"use", py_use, METH_VARARGS, NULL},
     {"draw_words", py_draw_words, METH_VARARGS, NULL},
+    {"sparse_product", py_sparse_product, METH_VARARGS, NULL},
     {"activated_product", py_activated_product, METH_VARARGS, NULL},
     {"activated_backward", py_activated_backward, METH_VARARGS, NULL},
     {"keep", py_keep, METH_VARARGS, NULL},

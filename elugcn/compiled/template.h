@@ -2,11 +2,12 @@
 #define INLINE static inline __attribute__((always_inline))
 
 #include "random.h"
+#include "sparse.h"
 #include "hidden.h"
 #include "two_views.h"
 
-#define LOOPS                                                             \
-    {                                                                     \
-        draw_words, activated_product, activated_backward, keep, ones,    \
-            two_views,                                                    \
+#define LOOPS                                                                          \
+    {                                                                                  \
+        draw_words, sparse_product, activated_product, activated_backward, keep, ones, \
+            two_views,                                                                 \
     }

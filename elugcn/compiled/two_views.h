@@ -20,12 +20,12 @@ INLINE Lane pick(Bits where, Lane a, Lane b) {
 INLINE Lane above(Lane x, float least) { return pick(x < least, all(least), x); }
 INLINE Lane below(Lane x, float most) { return pick(x > most, all(most), x); }
 
-/* e^x to 2 units in the last place, for x in [-87, 88]; beyond that as at the ends. */
-INLINE Lane exp_of(Lane x) {
+/* e^x = s (1 + y) with s a power of two: y; for x in [-87, 88], beyond as at the ends. */
+INLINE Lane exp_parts(Lane x, Lane *s) {
     const float magic = 12582912.0f; /* 1.5 * 2**23: adding it rounds to an integer */
     x = below(above(x, -87.0f), 88.0f);
     Lane k = x * 1.44269504088896341f + magic;
-    Bits scale = ((Bits)k << 23) + 0x3f800000;
+    *s = (Lane)(((Bits)k << 23) + 0x3f800000);
     k -= magic;
     Lane r = x - k * 0.693359375f + k * 2.12194440e-4f;
     Lane p = r * 1.9875691500e-4f + 1.3981999507e-3f;
@@ -33,7 +33,19 @@ INLINE Lane exp_of(Lane x) {
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
-    return (p * r * r + r + 1.0f) * (Lane)scale;
+    return p * r * r + r;
+}
+
+/* e^x, to 2 units in the last place. */
+INLINE Lane exp_of(Lane x) {
+    Lane s, y = exp_parts(x, &s);
+    return (y + 1.0f) * s;
+}
+
+/* e^x - 1, as exact for small x: what is projected near 0 has a direction, too. */
+INLINE Lane exp_less_one(Lane x) {
+    Lane s, y = exp_parts(x, &s);
+    return y * s + (s - 1.0f);
 }
 
 /* log x for normal positive x. */
@@ -85,7 +97,7 @@ INLINE void project(Tile *t, const float *weight, const float *bias, int c) {
         for (int j = 0; j < c; j++) {
             Lane u = all(bias[j]);
             for (int k = 0; k < c; k++) u += weight[j * c + k] * t->z[v][k];
-            u = pick(u < 0.0f, exp_of(u) - 1.0f, u);
+            u = pick(u < 0.0f, exp_less_one(u), u);
             t->e[v][j] = u;
             sum += u * u;
         }

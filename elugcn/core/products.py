@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from elugcn import compiled
+from elugcn.core.places import is_large
+
 if TYPE_CHECKING:
     from elugcn.core.sparse import CSR
 
@@ -34,6 +37,10 @@ def multiply(
         z: m×k.
         out: n×k, where the product is to go; not z.
     """
+    if _reads_far(crow, value, z):
+        out = z.new_empty(crow.numel() - 1, z.size(1)) if out is None else out
+        compiled.sparse_product(crow, col, value.detach(), z.detach().contiguous(), out)
+        return out
     if out is not None:
         return _in_blocks(crow, col, value, n_cols, z, out)
     if z.dtype == torch.float32 and z.device.type == "cpu" and col.numel():
@@ -48,6 +55,21 @@ def multiply(
         check_invariants=False,
     )  # fmt: skip
     return matrix @ z
+
+
+def _reads_far(crow: Tensor, value: Tensor, z: Tensor) -> bool:
+    """Whether rows of z come from memory, and the compiled loop can ask for them early.
+
+    Where a cache holds them PyTorch's kernel is as fast.
+    """
+    return (
+        is_large(z.shape, z.dtype)
+        and compiled.available()
+        and z.device.type == "cpu"
+        and z.dtype == value.dtype == torch.float32
+        and crow.dtype == torch.int32
+        and z.size(1) >= compiled.LEAST_COLUMNS
+    )
 
 
 def _in_blocks(

@@ -143,7 +143,11 @@ class _Product(torch.autograd.Function):
             whole = left is None
             out = grads[at.view][at.rows] if whole else spare[1, : at.height]
             if by_hand:
-                compiled.activated_backward(g, back, h, out, grad_weight, grad_bias)
+                # A sum over very many rows loses digits: every block has its own.
+                sums, bias = torch.zeros_like(back), torch.zeros_like(grad_bias)
+                compiled.activated_backward(g, back, h, out, sums, bias)
+                grad_weight += sums
+                grad_bias += bias
             else:
                 dropped = spare[0, : at.height]
                 _block_backward(g, back, h, out, grad_weight, grad_bias, dropped)

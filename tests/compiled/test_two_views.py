@@ -78,6 +78,16 @@ def test_scores_that_are_far_apart() -> None:
         torch.testing.assert_close(a.double(), b, rtol=1e-3, atol=1e-3)
 
 
+def test_what_is_projected_near_zero_has_a_direction() -> None:
+    wide, head, terms = drawn(40, 5, scale=1e-4)
+    with torch.no_grad():
+        head.linear.bias.zero_()
+    ours = results(wide, head, terms, 1.0, 0.0)
+    theirs = results(wide.double(), *in_double(head, terms), 1.0, 0.0)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_what_is_no_number_is_not_hidden(value: float) -> None:
     wide, head, terms = drawn(40, 5)
