@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _BLOCK_ENTRIES = 2**18
 # Columns from which on a dense product is as fast as its transpose.
 _NARROW = 16
+# Columns up to which rows are asked for early.
+_FAR = 64
 
 
 def multiply(
@@ -60,7 +62,7 @@ def multiply(
 def _reads_far(crow: Tensor, value: Tensor, z: Tensor) -> bool:
     """Whether rows of z come from memory, and the compiled loop can ask for them early.
 
-    Where a cache holds them PyTorch's kernel is as fast.
+    Where a cache holds them PyTorch's kernel is as fast, and where they are long.
     """
     return (
         is_large(z.shape, z.dtype)
@@ -68,7 +70,7 @@ def _reads_far(crow: Tensor, value: Tensor, z: Tensor) -> bool:
         and z.device.type == "cpu"
         and z.dtype == value.dtype == torch.float32
         and crow.dtype == torch.int32
-        and z.size(1) >= compiled.LEAST_COLUMNS
+        and compiled.LEAST_COLUMNS <= z.size(1) <= _FAR
     )
 
 
