@@ -3,8 +3,8 @@
     python benchmarks/far_rows.py > benchmarks/far_rows.md
 
 A product with Â of a drawn graph of a million nodes and degree 10, by PyTorch's kernel
-and by the compiled loop, alternately, into memory that is there, as in training; medians
-of the clock's milliseconds.
+and by the compiled loop, alternately, into memory that is there, as in training.
+Medians of the clock's milliseconds.
 """
 
 from __future__ import annotations
@@ -43,10 +43,9 @@ def main() -> None:
                     multiply(a.crow, a.col, a.value, NODES, z, out)
                     taken.append((time.perf_counter() - start) * 1e3)
             theirs, ours = (median(taken) for taken in times)
-            print(
-                f"| {k} | {threads} | {theirs:.0f} | {ours:.0f} | {ours / theirs:.2f} |",
-                flush=True,
-            )
+            ratio = ours / theirs
+            row = f"| {k} | {threads} | {theirs:.0f} | {ours:.0f} | {ratio:.2f} |"
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

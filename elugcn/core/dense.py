@@ -2,7 +2,7 @@
 
 ``@`` is MKL's, which on processors that are not Intel's leaves the widest vector
 instructions unused. oneDNN, which PyTorch brings too, uses them: on an AMD processor
-with AVX-512 it takes less than half of the time. The sums are the same, in another
+with AVX-512 it takes two fifths to half of the time (``benchmarks/kernels.py``). The sums are the same, in another
 order.
 """
 
