@@ -2,8 +2,8 @@
 
 ``@`` is MKL's, which on processors that are not Intel's leaves the widest vector
 instructions unused. oneDNN, which PyTorch brings too, uses them: on an AMD processor
-with AVX-512 it takes two fifths to half of the time (``benchmarks/kernels.py``). The sums are the same, in another
-order.
+with AVX-512 it takes two fifths to half of the time (``benchmarks/kernels.py``). The
+sums are the same, in another order.
 """
 
 from __future__ import annotations
