@@ -95,24 +95,25 @@ def sparse_product(
     _same(col, value)
     if crow.numel() != rows + 1 or z.size(1) != width or width < LEAST_COLUMNS:
         raise ValueError(f"{crow.numel() - 1} rows times {tuple(z.shape)}")
-    rest = _at(col, torch.int32), _at(value), _at(z)
+    loop, rest = _loops.sparse_product, (_at(col, torch.int32), _at(value), _at(z))
     crow_at, out_at = _at(crow, torch.int32), _at(out)
+
+    def some(first: int, last: int, *held: Tensor) -> None:
+        # What is held outlives an interrupt of the thread that waits for this one.
+        to = out_at + 4 * width * first
+        loop(crow_at + 4 * first, *rest, to, last - first, width)
+
     # Parts of as many entries, not rows.
     count = torch.get_num_threads()
     wanted = torch.linspace(0, col.numel(), count + 1, dtype=torch.float64)
     ends = torch.searchsorted(crow, wanted[1:-1].to(torch.int32)).clamp(max=rows)
-    bounds = [0, *ends.tolist(), rows]
-    parts = [
-        threading.Thread(
-            target=_loops.sparse_product,
-            args=(crow_at + 4 * a, *rest, out_at + 4 * width * a, b - a, width),
-        )
-        for a, b in pairwise(bounds)
-    ]
-    for part in parts[1:]:
+    first, *others = pairwise([0, *ends.tolist(), rows])
+    tensors = crow, col, value, z, out
+    started = [threading.Thread(target=some, args=(*p, *tensors)) for p in others]
+    for part in started:
         part.start()
-    parts[0].run()
-    for part in parts[1:]:
+    some(*first)
+    for part in started:
         part.join()
     _changed(out)
 
@@ -140,7 +141,7 @@ def activated_product(
     assert _loops is not None
     (rows, width), c = z.shape, out.size(1)
     _same(z, h, *([] if drawn is None else [drawn]))
-    right = out.size(0) == rows and bias.numel() == width
+    right = out.size(0) == rows and bias.numel() == width and c <= MAX_CLASSES
     if not right or tuple(weight.shape) != (width, _whole_eights(c)):
         raise ValueError(f"{tuple(z.shape)} times {tuple(weight.shape)}")
     _loops.activated_product(
@@ -169,8 +170,8 @@ def activated_backward(
     _same(weight, sums)
     if tuple(weight.shape) != (grad.size(1), bias.numel()) or bias.numel() != width:
         raise ValueError(f"{tuple(grad.shape)} times {tuple(weight.shape)}")
-    if grad.size(0) != rows:
-        raise ValueError(f"{grad.size(0)} rows beside {rows}")
+    if grad.size(0) != rows or width % WIDTHS:
+        raise ValueError(f"{tuple(grad.shape)} beside {tuple(h.shape)}")
     _loops.activated_backward(
         _rows_at(grad), _at(weight), _at(h), _at(out), _at(sums), _at(bias),
         rows, width, grad.stride(0), grad.size(1),

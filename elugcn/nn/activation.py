@@ -135,7 +135,8 @@ class _Product(torch.autograd.Function):
         # Its transpose: a product with few rows is faster than one with few columns.
         grad_weight = torch.zeros_like(back)
         heights = [len(h) for h in hidden]
-        by_hand = ctx.by_hand and grad.stride(1) == 1
+        by_hand = ctx.by_hand
+        grad = grad.contiguous() if by_hand else grad  # it may be one row, repeated
         spare = grad.new_empty(2, _height(grad_bias, max(heights)), weight.size(0))
         none = [0] * len(heights)
         for at in _blocks(heights, grad_bias, weight.size(1), ctx.beside, none):

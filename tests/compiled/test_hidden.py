@@ -118,6 +118,7 @@ def test_what_does_not_fit_is_refused() -> None:
         (z, bias, torch.zeros(9, 7, dtype=torch.uint8), 1, h, filled, out),
         (z, bias, torch.zeros(9, 8), 1, h, filled, out),
         (z, bias, None, 1, h, weight, out),
+        (z, bias, None, 1, h, torch.zeros(8, 40), torch.empty(9, 33)),
         (z, bias, None, 1, h, filled, out[:5]),
         (z, bias, None, 1, h, filled, torch.empty(3, 9).T),
         (z.double(), bias, None, 1, h, filled, out),
@@ -132,6 +133,9 @@ def test_what_does_not_fit_is_refused() -> None:
     ):
         with pytest.raises(ValueError):
             compiled.activated_backward(*right[:i], other, *right[i + 1 :])
+    odd = [x[..., :6].contiguous() for x in right[1:]]
+    with pytest.raises(ValueError):
+        compiled.activated_backward(out, *odd)
     with pytest.raises(ValueError):
         compiled.keep(z, torch.zeros(9, 7, dtype=torch.uint8), 1, h)
     with pytest.raises(ValueError):

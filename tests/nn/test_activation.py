@@ -192,3 +192,14 @@ def test_elsewhere_than_on_a_cpu_a_view_is_one_block(
     with torch.no_grad():
         again = activated_product(views, bias, weight, 0.5, False, beside)
     assert again.shape == out.shape
+
+
+def test_gradients_that_are_one_row_repeated() -> None:
+    z, bias, weight = torch.randn(9, 8), torch.randn(8), torch.randn(8, 3)
+    leaves = [t.requires_grad_() for t in (z, bias, weight)]
+    row = torch.randn(3)
+    ours = activated_product([1 * z], bias, weight, 0.0, True).sum(dim=0) @ row
+    theirs = (F.relu(z + bias) @ weight).sum(dim=0) @ row
+    kept = [torch.autograd.grad(loss, leaves) for loss in (ours, theirs)]
+    for a, b in zip(*kept, strict=True):
+        torch.testing.assert_close(a, b)
