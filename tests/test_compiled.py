@@ -66,6 +66,26 @@ def test_the_environment_leaves_them_out(value: str, there: bool) -> None:
     assert json.loads(done.stdout) is there
 
 
+def test_loops_for_narrower_registers_than_those_of_pytorch_are_left_out() -> None:
+    script = """
+import sys, types
+fake = types.ModuleType("elugcn.compiled._loops")
+fake.use = lambda bits: 128
+sys.modules[fake.__name__] = fake
+import torch
+torch.backends.cpu.get_cpu_capability = lambda: sys.argv[1]
+from elugcn import compiled
+print(compiled.available())
+"""
+    for capability, there in (("AVX2", "False"), ("DEFAULT", "True")):
+        done = subprocess.run(
+            [sys.executable, "-c", script, capability],
+            env=os.environ | {"ELUGCN_COMPILED": "1"},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout.strip() == there
+
+
 def test_without_a_compiler_the_package_builds(tmp_path: Path) -> None:
     pytest.importorskip("setuptools")
     source = tmp_path / "source"

@@ -24,6 +24,10 @@ _loops: ModuleType | None = None
 if os.environ.get("ELUGCN_COMPILED") != "0":
     with suppress(ImportError):  # there was no compiler
         _loops = import_module("elugcn.compiled._loops")
+        # Loops for narrower registers than PyTorch's own would be slower than those.
+        narrow = _loops.use(512) == 128
+        if narrow and torch.backends.cpu.get_cpu_capability() != "DEFAULT":
+            _loops = None
 
 # Of the loops with a weight of c columns: their sums have to fit a cache.
 MAX_CLASSES = 32

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* The same code for several generations of processors, see use() of module.c. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define HAS_WIDER
 #endif
 

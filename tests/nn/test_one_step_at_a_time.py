@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from elugcn.core import places
+from elugcn import compiled
+from elugcn.core import places, products
 from elugcn.core.operators import LowRankGraph
 from elugcn.core.sparse import CSR, normalized_adjacency
 from elugcn.nn import GCN
@@ -77,6 +78,10 @@ def trained(
 def test_the_same_numbers(
     views: int, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if compiled.use(512) == 128:
+        # Large sparse products are then rounded after every multiplication, and
+        # PyTorch's smaller ones may not be: one kernel for both.
+        monkeypatch.setattr(products, "_reads_far", lambda *_: False)
     wanted = trained(False, views, **options)  # type: ignore[arg-type]
     monkeypatch.setattr(places, "LARGE", 0)
     found = trained(True, views, **options)  # type: ignore[arg-type]
