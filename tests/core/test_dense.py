@@ -44,6 +44,16 @@ def test_transposed_products_are_added(n: int, d: int, k: int, library: bool) ->
     close(out, truth)
 
 
+def test_gradients_in_any_layout(library: bool) -> None:
+    a = torch.randn(300, 70)
+    repeated, turned = torch.randn(20).expand(300, 20), torch.randn(20, 300).T
+    for b in (repeated, turned, torch.randn(300, 40)[:, ::2]):
+        out = add_transposed_product(torch.zeros(20, 70), a, b)
+        close(out, b.double().T @ a.double())
+    for b in (torch.randn(20, 70).T, torch.randn(70, 1).expand(70, 20)):
+        close(dense_product(a, b), a.double() @ b.double())
+
+
 def test_what_does_not_fit_is_refused(library: bool) -> None:
     with pytest.raises(RuntimeError):
         dense_product(torch.randn(300, 70), torch.randn(71, 20))
