@@ -2,8 +2,8 @@
 
 They are optional. Everything here has a twin beside its caller that does the same with
 PyTorch, for machines where they could not be compiled, for other devices and dtypes,
-and, but for sparse products, for more than one thread, of which PyTorch's own loops make
-use. The environment variable ``ELUGCN_COMPILED=0`` leaves them out.
+and, but for sparse products, for more than one thread, of which PyTorch's own loops
+make use. The environment variable ``ELUGCN_COMPILED=0`` leaves them out.
 """
 
 from __future__ import annotations
