@@ -1,27 +1,37 @@
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 import torch
-from torch_geometric.data import Data
 
-from elugcn.data.checks import CheckedGraph, check_data
-from elugcn.data.datasets import load_dataset
-
-# The graphs are small: a second thread gains nothing, and on a busy machine the two wait
-# for each other.
+# The graphs are small: a second thread gains nothing, and on a busy machine the two
+# wait for each other.
 torch.set_num_threads(1)
 # A busy machine is no reason to fail.
 hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")
 
-_BESIDE_REPO = Path(__file__).resolve().parents[2] / "shared" / "data"
-# Read now: the tests that ask for `cache` run without the variable.
-_PLACES = [Path(os.environ.get("ELUGCN_DATA") or _BESIDE_REPO), _BESIDE_REPO]
+_BESIDE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
+# Read now: tests that use `cache` run without the variable.
+_PLACES = [Path(os.environ.get("ELUGCN_DATA") or _BESIDE_REPOSITORY), _BESIDE_REPOSITORY]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engine",
+        choices=("fast", "reference"),
+        default=os.environ.get("ELUGCN_ENGINE", "fast"),
+        help="run everything on this implementation of the engine",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # The package reads it when it is imported, which is after this.
+    os.environ["ELUGCN_ENGINE"] = config.getoption("--engine")
 
 
 @pytest.fixture(scope="session")
@@ -34,10 +44,11 @@ def data_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
-def sbm() -> Callable[..., Data]:
+def sbm() -> Callable[..., Any]:
     """Small drawn graphs on which a few epochs already say something."""
+    from elugcn.data.datasets import load_dataset
 
-    def draw(seed: int = 0, **options: Any) -> Data:
+    def draw(seed: int = 0, **options: Any) -> Any:
         small = {"n": 150, "n_classes": 3, "n_features": 8, "feature_noise": 2.0}
         return load_dataset("sbm", split=seed, **(small | options))
 
@@ -45,14 +56,18 @@ def sbm() -> Callable[..., Data]:
 
 
 @pytest.fixture(scope="session")
-def checked(sbm: Callable[..., Data]) -> Callable[..., CheckedGraph]:
+def checked(sbm: Callable[..., Any]) -> Callable[..., Any]:
     """The same graphs, ready to be fitted."""
+    from elugcn.data.validation import check_data
+
     return lambda seed=0, **options: check_data(sbm(seed, **options))
 
 
 @pytest.fixture
-def path_graph() -> Data:
+def path_graph() -> Any:
     """Six nodes in a row, two classes, worked by hand in the tests."""
+    from torch_geometric.data import Data
+
     source, target = torch.arange(5), torch.arange(1, 6)
     return Data(
         x=torch.eye(6),
@@ -64,7 +79,7 @@ def path_graph() -> Data:
 
 
 @pytest.fixture
-def strict() -> Any:
+def strict() -> Iterator[None]:
     """Warnings are errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")

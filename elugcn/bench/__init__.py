@@ -1,1 +1,0 @@
-"""Speed, memory and scaling, measured beside the peers in the same run."""

@@ -1,1 +1,0 @@
-"""The closed-form mathematics: no training loop, no files."""

@@ -1,1 +1,0 @@
-"""Graphs in: datasets, the user's tables and arrays, splits, checks."""

@@ -1,1 +1,0 @@
-"""Every method behind one small protocol: ``fit(problem, config, seed)``."""

@@ -1,1 +1,0 @@
-"""Figures: drawn without a screen, all in one style."""

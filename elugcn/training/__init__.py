@@ -1,1 +1,0 @@
-"""One training loop for everything, and what runs around it."""
