@@ -1,0 +1,1 @@
+"""Graphs in: datasets, the user's tables and arrays, splits, validation, scaling."""
