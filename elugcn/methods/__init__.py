@@ -1,0 +1,1 @@
+"""The contract of every method: problem, options, training, saving."""

@@ -1,0 +1,164 @@
+"""What a method gets, what it gives back, and how it is saved.
+
+A method is one class: its configuration, how it is fitted, how a trained model is
+restored, what a search over its options looks like. ``NetworkMethod`` (in
+``network.py``) does all of it for methods that train one network.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.engine import Workspace
+from elugcn.methods.options import Config, MethodConfig
+from elugcn.methods.problem import GraphTraits, Problem
+from elugcn.training.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from elugcn.elu.low_rank_graph import ELUGraph
+    from elugcn.elu.utilization import LabelUtilization
+
+
+class Model(ABC):
+    """A trained model: it predicts for any graph with the same features."""
+
+    @abstractmethod
+    def logits(self, data: Data) -> Tensor:
+        """Logits n×c of a graph, on the CPU; nothing is trained."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that has to be stored as a tensor, by name."""
+
+    @abstractmethod
+    def description(self) -> dict[str, Any]:
+        """The rest, as JSON: ``method`` and ``config`` at least.
+
+        ``get_method(description["method"]).restore(description, tensors)`` rebuilds
+        the model.
+        """
+
+
+@dataclass
+class FitResult:
+    """What a method returns.
+
+    Attributes:
+        logits: Of every node, n×c.
+        epochs: Epochs of the main training.
+        history: One record per epoch of the main training.
+        seconds: Time per stage.
+        model: Predicts for other graphs; None where that is not possible.
+        label_utilization: Definition 1, where the method computes it.
+        graph: The ELU graph, where the method learns one.
+        graph_mode: ``implicit``, ``topk``, ``paper`` or ``none``.
+        metadata: Anything else worth recording (the selected epoch, the chosen η).
+    """
+
+    logits: Tensor
+    epochs: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    model: Model | None = None
+    label_utilization: LabelUtilization | None = None
+    graph: ELUGraph | None = None
+    graph_mode: str = "none"
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def proba(self) -> Tensor:
+        """Class probabilities, n×c."""
+        return F.softmax(self.logits, dim=1)
+
+
+@dataclass
+class FitContext:
+    """The circumstances of a fit: seed, device, progress and a clock per stage."""
+
+    seed: int = 0
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    progress: Progress = SILENT
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, clock: str, number: int = 0) -> Iterator[Workspace]:
+        """A stage with random numbers of its own; its time is added to a clock.
+
+        Stages do not disturb each other: each starts from the fit's seed and its own
+        number. The yielded workspace belongs to the stage's trainer.
+
+        Args:
+            clock: Name in ``seconds``.
+            number: Of the stage; different stages draw different numbers.
+        """
+        self.reseed(number)
+        with self.clock(clock):
+            yield Workspace(self.seed, number)
+
+    def reseed(self, number: int = 0) -> None:
+        """Set PyTorch's generators for a stage (initial weights, sampled nodes).
+
+        ``torch.manual_seed`` would set the generators of all devices; a fit gives back
+        only those of its own device.
+        """
+        seed = 1_000_003 * number + self.seed
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            with torch.cuda.device(self.device):
+                torch.cuda.manual_seed(seed)
+
+    @contextmanager
+    def clock(self, name: str) -> Iterator[None]:
+        """Add the time of the block to ``seconds[name]``."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + spent
+
+
+class Method(ABC, Generic[Config]):
+    """A method of node classification.
+
+    Attributes:
+        name: What users type.
+        summary: A few words for lists.
+        Config: The class of its options.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    Config: type[Config]
+
+    @abstractmethod
+    def fit(self, problem: Problem, config: Config, context: FitContext) -> FitResult:
+        """Train on a graph."""
+
+    def restore(
+        self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    ) -> Model:
+        """Rebuild a saved model from what ``Model`` describes."""
+        raise NotImplementedError(f"{self.name} has no model to restore")
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Options that an Optuna trial suggests, for a graph with these traits."""
+        return {}
+
+    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+        """Options that a search tries first: settings of the method's authors."""
+        return []
+
+
+AnyMethod = Method[Any]
+AnyConfig = MethodConfig

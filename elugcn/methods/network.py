@@ -1,0 +1,190 @@
+"""Methods that train one network: build, objective, training, saving."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from elugcn.data.scaling import FeatureScaler
+from elugcn.engine import Workspace
+from elugcn.methods.contract import FitContext, FitResult, Method, Model
+from elugcn.methods.options import TrainConfig
+from elugcn.methods.problem import GraphView, Problem, Shapes
+from elugcn.training.loop import Objective, Trainer, TrainResult, TrainSettings
+
+TrainConfigT = TypeVar("TrainConfigT", bound=TrainConfig)
+
+
+class Supervised(Objective):
+    """Cross-entropy on the training nodes; the default objective.
+
+    ``network(inputs)`` gives the logits of the nodes that ``inputs`` answers for. A
+    network that reads its receptive field says how deep it is by ``num_layers``.
+    """
+
+    def __init__(self, network: nn.Module, problem: Problem) -> None:
+        self.network = network
+        self.inputs = problem.inputs
+        self.train_index = problem.train_index
+        self.target = problem.y[self.train_index]
+        self.val_index = problem.val_index
+        self.val_inputs = None
+        layers = getattr(network, "num_layers", None)
+        if layers is not None and self.val_index.numel():
+            self.val_inputs = self.inputs.restrict(self.val_index, layers)
+
+    def loss(self, epoch: int) -> Tensor:
+        """CE(Ŷ, Y) over the training nodes."""
+        logits = self.network(self.inputs)
+        # The gradient of index_select is added up in place, that of indexing copied.
+        return F.cross_entropy(logits.index_select(0, self.train_index), self.target)
+
+    def logits(self) -> Tensor:
+        """Logits of all nodes."""
+        out: Tensor = self.network(self.inputs)
+        return out
+
+    def val_logits(self) -> Tensor:
+        """Logits of the validation nodes, from their receptive field if it is known."""
+        if self.val_inputs is None:
+            return self.logits()[self.val_index]
+        out: Tensor = self.network(self.val_inputs)
+        return out
+
+
+@dataclass
+class NetworkModel(Model):
+    """A trained network with the scaling of its features.
+
+    Attributes:
+        method: Name of the method that can restore it.
+        config: The configuration that the network was built from.
+        shapes: The sizes that it was built for.
+        network: The network, in evaluation mode.
+        scaler: How features are scaled.
+    """
+
+    method: str
+    config: TrainConfig
+    shapes: Shapes
+    network: nn.Module
+    scaler: FeatureScaler
+
+    @torch.no_grad()
+    def logits(self, data: Data) -> Tensor:
+        """Logits n×c of a graph with the same features."""
+        inputs = GraphView.of(self.config).inputs(data, self.scaler)
+        out: Tensor = self.network.cpu().eval()(inputs)
+        return out
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights, and the scaling if it has numbers."""
+        tensors, _ = self.scaler.state()
+        weights = self.network.state_dict()
+        return tensors | {f"network.{name}": x for name, x in weights.items()}
+
+    def description(self) -> dict[str, Any]:
+        """What rebuilds the network before its weights are loaded."""
+        return {
+            "method": self.method,
+            "config": self.config.model_dump(mode="json"),
+            "shapes": self.shapes.to_json(),
+            "scaler": self.scaler.state()[1],
+        }
+
+
+class NetworkMethod(Method[TrainConfigT], Generic[TrainConfigT]):
+    """A method that trains one network.
+
+    A subclass says how the network is built. It may replace the objective, the
+    settings of training and what is recorded.
+    """
+
+    @abstractmethod
+    def build(self, config: TrainConfigT, shapes: Shapes) -> nn.Module:
+        """The network, with initial weights."""
+
+    def objective(
+        self,
+        network: nn.Module,
+        problem: Problem,
+        config: TrainConfigT,
+        context: FitContext,
+    ) -> Objective:
+        """What is minimised."""
+        return Supervised(network, problem)
+
+    def training(self, config: TrainConfigT) -> TrainSettings:
+        """Learning rate, decay, epochs and selection."""
+        return config.training()
+
+    def metadata(self, network: nn.Module) -> dict[str, Any]:
+        """What is worth recording of a trained network."""
+        return {}
+
+    def fit(
+        self, problem: Problem, config: TrainConfigT, context: FitContext
+    ) -> FitResult:
+        """Build the network, train it and keep the selected epoch."""
+        with context.stage("train") as workspace:
+            network = self.build(config, problem.shapes).to(context.device)
+            objective = self.objective(network, problem, config, context)
+            settings = self.training(config)
+            trained = train(objective, settings, problem, workspace, context, self.name)
+        model = NetworkModel(self.name, config, problem.shapes, network, problem.scaler)
+        return FitResult(
+            logits=trained.logits,
+            epochs=trained.n_iter,
+            history=trained.history,
+            seconds=context.seconds,
+            model=model,
+            metadata={"best_epoch": trained.epoch} | self.metadata(network),
+        )
+
+    def restore(
+        self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    ) -> NetworkModel:
+        """Rebuild a saved network."""
+        config = self.Config.model_validate_json(_json(description["config"]))
+        shapes = Shapes(**description["shapes"])
+        # Without storage: no size in a file is trusted before the weights have it.
+        with torch.device("meta"):
+            network = self.build(config, shapes)
+        network.load_state_dict(below("network.", tensors), assign=True)
+        scaler = FeatureScaler.restore(dict(tensors), dict(description["scaler"]))
+        return NetworkModel(self.name, config, shapes, network.eval(), scaler)
+
+
+def train(
+    objective: Objective,
+    settings: TrainSettings,
+    problem: Problem,
+    workspace: Workspace,
+    context: FitContext,
+    stage: str,
+) -> TrainResult:
+    """Train to the end; validation nodes of the problem select."""
+    target = problem.y[problem.val_index]
+    trainer = Trainer(objective, settings, target, workspace)
+    trainer.run_until(settings.epochs, context.progress, stage)
+    return trainer.result()
+
+
+def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names start with a prefix, without it."""
+    return {
+        k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)
+    }
+
+
+def _json(values: Any) -> str:
+    import json
+
+    return json.dumps(values)

@@ -1,0 +1,245 @@
+"""A graph as the methods see it: scaled features, Â, labels and masks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.data.edges import clean_edges
+from elugcn.data.scaling import FeatureScaler
+from elugcn.engine import CSR, Features, GraphInputs, as_features, normalized_adjacency
+from elugcn.methods.options import MethodConfig
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """How edges become Â: with or without self-loops, and in which direction.
+
+    ``in``: a node listens to the nodes that point to it, as in PyG. ``out``: to the
+    nodes it points to. ``both``: edges count in both directions. ``given``: edges as
+    they are stored. ``apart``: [Â_in Â_out], n×2n, so that each direction can have
+    weights of its own. Without directed edges the first four are the same matrix.
+    """
+
+    self_loops: bool = True
+    direction: str = "given"
+
+    @classmethod
+    def of(cls, config: MethodConfig) -> GraphView:
+        """The view that a configuration asks for."""
+        return cls(config.self_loops, config.direction)
+
+    def adjacency(self, data: Data) -> CSR:
+        """Â of a graph, n×n (n×2n for ``apart``), O(E log E)."""
+        edges, weight = data.edge_index, getattr(data, "edge_weight", None)
+        # A dataset may store both directions and know which one was published.
+        links = getattr(data, "links", None)
+        if links is not None and self.direction not in ("given", "both"):
+            edges, weight = links, None
+        n = int(data.num_nodes)
+
+        def normalized(edges: Tensor, weight: Tensor | None) -> CSR:
+            return normalized_adjacency(edges, n, weight, self.self_loops)
+
+        if self.direction == "both":
+            return normalized(*mirrored(edges, weight, n))
+        if self.direction == "out":
+            return normalized(edges.flip(0), weight)
+        incoming = normalized(edges, weight)
+        if self.direction != "apart":
+            return incoming
+        outgoing = normalized(edges.flip(0), weight)
+        return CSR.from_scipy(sp.hstack([incoming.to_scipy(), outgoing.to_scipy()]))
+
+    def label_adjacency(self, data: Data) -> CSR:
+        """What labels travel by: Â, with both directions together for ``apart``."""
+        if self.direction == "apart":
+            return GraphView(self.self_loops, "both").adjacency(data)
+        return self.adjacency(data)
+
+    def inputs(
+        self, data: Data, scaler: FeatureScaler, device: torch.device | None = None
+    ) -> GraphInputs:
+        """X, scaled and in its faster layout, and Â, of any graph."""
+        device = device or torch.device("cpu")
+        x = as_features(scaler(data.x))
+        return GraphInputs(x.to(device), self.adjacency(data).to(device))
+
+
+def mirrored(
+    edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int
+) -> tuple[Tensor, Tensor | None]:
+    """The edges in both directions, with the larger weight if the two differ."""
+    source, target = edge_index.numpy(force=True)
+    weight = None if edge_weight is None else edge_weight.numpy(force=True)
+    edges, weights, _ = clean_edges(source, target, weight, num_nodes, directed=False)
+    return edges, weights
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The sizes that a network is built for.
+
+    Attributes:
+        in_channels: d, columns of X.
+        out_channels: c, number of classes.
+    """
+
+    in_channels: int
+    out_channels: int
+
+    def to_json(self) -> dict[str, int]:
+        """As a saved model keeps them."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class GraphTraits:
+    """Facts about a graph that search spaces and cost estimates may depend on.
+
+    Attributes:
+        num_nodes: n.
+        num_edges: Stored edges.
+        num_features: d.
+        num_classes: c.
+        feature_entries: Stored entries of X (n·d if X is dense).
+        sparse_features: Whether X is stored as a sparse matrix.
+        directed: Whether edges have a direction.
+        homophily: Share of the edges between labelled training nodes that join equal
+            classes; NaN if there are none.
+    """
+
+    num_nodes: int
+    num_edges: int
+    num_features: int
+    num_classes: int
+    feature_entries: int
+    sparse_features: bool
+    directed: bool
+    homophily: float
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A checked graph, ready for a method.
+
+    Attributes:
+        inputs: X (scaled) and Â, what networks compute on.
+        label_adj: What labels travel by: Â, n×n.
+        y: Class of each node, −1 where unknown. Methods read it at training and
+            validation nodes only.
+        train_mask: Nodes whose labels are known to the method.
+        val_mask: Nodes that select.
+        num_classes: c.
+        scaler: How X was scaled.
+        view: How the edges were read.
+        data: The checked graph.
+    """
+
+    inputs: GraphInputs
+    label_adj: CSR
+    y: Tensor
+    train_mask: Tensor
+    val_mask: Tensor
+    num_classes: int
+    scaler: FeatureScaler
+    view: GraphView
+    data: Data
+
+    @classmethod
+    def of(cls, data: Data, config: MethodConfig, device: torch.device) -> Problem:
+        """Scale the features and build Â, once, for a checked graph."""
+        scaler = FeatureScaler.fit(data.x, _feature_norm(data, config))
+        view = GraphView.of(config)
+        inputs = view.inputs(data, scaler, device)
+        label_adj = inputs.adj
+        if view.direction == "apart":
+            label_adj = view.label_adjacency(data).to(device)
+        names = getattr(data, "class_names", None)
+        num_classes = len(names) if names else int(data.y.max()) + 1
+        return cls(
+            inputs=inputs,
+            label_adj=label_adj,
+            y=data.y.to(device),
+            train_mask=data.train_mask.to(device),
+            val_mask=data.val_mask.to(device),
+            num_classes=num_classes,
+            scaler=scaler,
+            view=view,
+            data=data,
+        )
+
+    def seen_with(self, config: MethodConfig) -> Problem:
+        """The same graph under another configuration's scaling and direction."""
+        if GraphView.of(config) == self.view:
+            kind = FeatureScaler.fit(self.data.x, _feature_norm(self.data, config)).kind
+            if kind == self.scaler.kind:
+                return self
+        return Problem.of(self.data, config, self.y.device)
+
+    @property
+    def x(self) -> Features:
+        """X, scaled: a dense matrix or a CSR one."""
+        return self.inputs.x
+
+    @property
+    def adj(self) -> CSR:
+        """Â."""
+        return self.inputs.adj
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.y.numel()
+
+    @property
+    def shapes(self) -> Shapes:
+        """The sizes that a network for this graph has."""
+        return Shapes(int(self.data.x.size(1)), self.num_classes)
+
+    @cached_property
+    def train_index(self) -> Tensor:
+        """Training nodes."""
+        return self.train_mask.nonzero().squeeze(1)
+
+    @cached_property
+    def val_index(self) -> Tensor:
+        """Validation nodes."""
+        return self.val_mask.nonzero().squeeze(1)
+
+    @property
+    def train_labels(self) -> Tensor:
+        """Class of each training node, −1 elsewhere: what a method may learn from."""
+        return torch.where(self.train_mask, self.y, -1)
+
+    @cached_property
+    def traits(self) -> GraphTraits:
+        """Facts that search spaces may depend on."""
+        source, target = self.data.edge_index
+        labels = self.train_labels.cpu()
+        known = (labels[source] >= 0) & (labels[target] >= 0) & (source != target)
+        same = (labels[source] == labels[target])[known].double()
+        x = self.x
+        return GraphTraits(
+            num_nodes=self.num_nodes,
+            num_edges=int(self.data.edge_index.size(1)),
+            num_features=int(self.data.x.size(1)),
+            num_classes=self.num_classes,
+            feature_entries=x.nnz if isinstance(x, CSR) else x.numel(),
+            sparse_features=isinstance(x, CSR),
+            directed=bool(getattr(self.data, "directed", False))
+            or getattr(self.data, "links", None) is not None,
+            homophily=float(same.mean()) if same.numel() else float("nan"),
+        )
+
+
+def _feature_norm(data: Data, config: MethodConfig) -> str:
+    """Tables are scaled by column when they are encoded; ``auto`` leaves them."""
+    scaled: Any = getattr(data, "features_scaled", False)
+    return "none" if scaled and config.feature_norm == "auto" else config.feature_norm

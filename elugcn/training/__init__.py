@@ -1,0 +1,1 @@
+"""One training loop, one progress display, and how many threads to use."""

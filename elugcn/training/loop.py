@@ -1,0 +1,252 @@
+"""One training loop for every model: Adam, selection on validation, early stopping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from elugcn.engine import Workspace
+from elugcn.training.progress import SILENT, Progress
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How a model is trained and when training ends.
+
+    Attributes:
+        lr: Learning rate of Adam.
+        weight_decay: L2 penalty.
+        decay: ``"first"``: only the parameters of ``network.first_layer()`` decay.
+        epochs: Largest number of epochs.
+        patience: Training stops after this many epochs without improvement.
+        select: What validation compares first: ``"accuracy"``, ``"loss"``, or
+            ``"last"`` to keep the last epoch.
+        param_groups: Options of parameters that differ from the others, by name:
+            ``{"gamma": {"weight_decay": 0.0}}``.
+    """
+
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+    decay: str = "all"
+    epochs: int = 500
+    patience: int = 100
+    select: str = "accuracy"
+    param_groups: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+class Objective:
+    """What training minimises and what validation looks at.
+
+    Attributes:
+        network: The model that is trained, selected and kept.
+        extra: Modules that are trained along but not selected (a projection head).
+        validate_every: Epochs between validations; the last epoch is always validated.
+    """
+
+    network: nn.Module
+    extra: tuple[nn.Module, ...] = ()
+    validate_every: int = 1
+
+    def loss(self, epoch: int) -> Tensor:
+        """The objective of an epoch, called in training mode."""
+        raise NotImplementedError
+
+    def logits(self) -> Tensor:
+        """Logits of all nodes, n×c, called in evaluation mode without gradients."""
+        raise NotImplementedError
+
+    def val_logits(self) -> Tensor:
+        """Logits of the validation nodes, in their order."""
+        raise NotImplementedError
+
+
+@dataclass
+class TrainResult:
+    """What training leaves: the selected epoch and the record of every epoch.
+
+    Attributes:
+        logits: Of all nodes, by the selected state, n×c.
+        epoch: The selected epoch.
+        n_iter: Epochs trained.
+        val_accuracy: Of the selected epoch.
+        val_loss: Of the selected epoch.
+        history: One record per epoch.
+    """
+
+    logits: Tensor
+    epoch: int
+    n_iter: int
+    val_accuracy: float
+    val_loss: float
+    history: list[dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a paused training stands."""
+
+    n_iter: int
+    best_epoch: int
+    val_accuracy: float
+    val_loss: float
+    finished: bool
+
+
+class Trainer:
+    """Minimises an objective; can be paused after any epoch and go on.
+
+    Pausing changes nothing: the state of Adam is kept, and the random bits of an epoch
+    depend on its number only.
+
+    Args:
+        objective: What is minimised.
+        settings: Learning rate, epochs, patience, selection.
+        target: Classes of the validation nodes; if empty, the last epoch is kept.
+        workspace: Buffers and random bits of the training steps.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        settings: TrainSettings,
+        target: Tensor,
+        workspace: Workspace,
+    ) -> None:
+        self.objective = objective
+        self.settings = settings
+        self.target = target
+        self.workspace = workspace
+        self.history: list[dict[str, float]] = []
+        self._optimizer = _adam(objective, settings)
+        self._best: dict[str, float] | None = None
+        self._state: dict[str, Tensor] = {}
+        self._now = objective.network.state_dict()  # shares memory with the parameters
+        self._stopped = False
+
+    def run_until(
+        self, epoch: int, progress: Progress = SILENT, stage: str = "train"
+    ) -> Checkpoint:
+        """Train until so many epochs are done, or patience ends it before."""
+        last = min(epoch, self.settings.epochs)
+        with ExitStack() as stack:
+            stack.enter_context(self.workspace)
+            advance = stack.enter_context(progress.stage(stage, self.settings.epochs))
+            while len(self.history) < last and not self._stopped:
+                advance(self._epoch(len(self.history)))
+        best = self._best or _NOT_VALIDATED
+        return Checkpoint(
+            n_iter=len(self.history),
+            best_epoch=int(best["epoch"]),
+            val_accuracy=best["val_accuracy"],
+            val_loss=best["val_loss"],
+            finished=self._stopped or len(self.history) >= self.settings.epochs,
+        )
+
+    def result(self) -> TrainResult:
+        """Put the selected state into the network and compute its logits."""
+        assert self._best is not None, "no epoch was trained"
+        network = self.objective.network
+        network.load_state_dict(self._state)
+        network.eval()
+        with torch.no_grad(), self.workspace:
+            logits = self.objective.logits()
+        return TrainResult(
+            logits=logits,
+            epoch=int(self._best["epoch"]),
+            n_iter=len(self.history),
+            val_accuracy=self._best["val_accuracy"],
+            val_loss=self._best["val_loss"],
+            history=self.history,
+        )
+
+    def _epoch(self, epoch: int) -> dict[str, float]:
+        objective, network = self.objective, self.objective.network
+        network.train()
+        self.workspace.begin_step(epoch)
+        self._optimizer.zero_grad(set_to_none=True)
+        loss = objective.loss(epoch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._optimizer.step()
+        record = _NOT_VALIDATED | {"epoch": float(epoch), "loss": float(loss.detach())}
+        self.history.append(record)
+        del loss  # and with it what the step kept for its gradients
+        every, final = objective.validate_every, epoch + 1 == self.settings.epochs
+        if (epoch + 1) % every == 0 or final:
+            network.eval()
+            with torch.no_grad():
+                record |= _judge(objective.val_logits(), self.target)
+            self._select(record)
+        return record
+
+    def _select(self, record: dict[str, float]) -> None:
+        last = self.settings.select == "last" or not self.target.numel()
+        if last or self._best is None or self._improves(record, self._best):
+            self._best = record
+            self._state = _copied(self._now, self._state)
+        elif record["epoch"] - self._best["epoch"] >= self.settings.patience:
+            self._stopped = True
+
+    def _improves(self, record: dict[str, float], best: dict[str, float]) -> bool:
+        """Accuracy first, then loss; or the other way round. NaN never improves."""
+        if math.isnan(record["val_loss"]) or math.isnan(best["val_loss"]):
+            return not math.isnan(record["val_loss"])
+        by_accuracy = (record["val_accuracy"], -record["val_loss"])
+        than_accuracy = (best["val_accuracy"], -best["val_loss"])
+        if self.settings.select == "loss":
+            return by_accuracy[::-1] > than_accuracy[::-1]
+        return by_accuracy > than_accuracy
+
+
+# The record of an epoch that did not take part in the selection.
+_NAN = float("nan")
+_NOT_VALIDATED = {"epoch": -1.0, "loss": _NAN, "val_accuracy": _NAN, "val_loss": _NAN}
+
+
+def _judge(logits: Tensor, target: Tensor) -> dict[str, float]:
+    """Accuracy and cross-entropy of the validation nodes."""
+    if not target.numel():
+        return {}
+    right = int((logits.argmax(dim=1) == target).sum())
+    # A softmax over short rows is slow; over columns it is one long loop.
+    log_p = F.log_softmax(logits.T.contiguous(), dim=0).T
+    loss = float(F.nll_loss(log_p, target))
+    return {"val_accuracy": right / target.numel(), "val_loss": loss}
+
+
+def _copied(now: dict[str, Tensor], before: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A copy of the state, in the memory of the previous copy if there is one."""
+    if not before:
+        return {name: x.detach().clone() for name, x in now.items()}
+    torch._foreach_copy_(list(before.values()), list(now.values()))
+    return before
+
+
+def _adam(objective: Objective, settings: TrainSettings) -> torch.optim.Adam:
+    """PyTorch's fused Adam, with a parameter group per set of options."""
+    named = dict(objective.network.named_parameters())
+    decay = settings.weight_decay
+    special: list[dict[str, Any]] = [
+        {"params": [named.pop(name)], "weight_decay": decay} | dict(options)
+        for name, options in settings.param_groups.items()
+    ]
+    decayed, free = list(named.values()), []
+    if settings.decay == "first":
+        first = {id(p) for p in objective.network.first_layer()}  # type: ignore[operator]
+        free = [p for p in decayed if id(p) not in first]
+        decayed = [p for p in decayed if id(p) in first]
+    free += [p for module in objective.extra for p in module.parameters()]
+    groups = [
+        {"params": decayed, "weight_decay": decay},
+        {"params": free, "weight_decay": 0.0},
+        *special,
+    ]
+    return torch.optim.Adam(
+        [group for group in groups if group["params"]], settings.lr, fused=True
+    )

@@ -1,0 +1,64 @@
+"""Progress of long work: a bar on a terminal, nothing elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+Advance = Callable[[Mapping[str, float]], None]
+
+
+def _ignore(record: Mapping[str, float]) -> None:
+    """Nothing is shown."""
+
+
+class Progress:
+    """Silent progress; subclasses show it."""
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[Advance]:
+        """A stage of at most ``total`` steps. Call the yielded function at each."""
+        yield _ignore
+
+
+SILENT = Progress()
+
+
+class Bars(Progress):
+    """A bar per stage on stderr, removed when the stage is over."""
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[Advance]:
+        """Show the stage with its validation accuracy and the time left."""
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+        from rich.progress import Progress as RichProgress
+
+        columns = (
+            TextColumn("{task.description:<12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(),
+        )
+        console = Console(stderr=True)
+        with RichProgress(*columns, console=console, transient=True) as bars:
+            task = bars.add_task(name, total=total, note="")
+
+            def advance(record: Mapping[str, float]) -> None:
+                accuracy = record.get("val_accuracy", float("nan"))
+                note = "" if accuracy != accuracy else f"validation {accuracy:.1%}"
+                bars.update(task, advance=1, note=note)
+
+            yield advance
+
+
+def default_progress(quiet: bool = False) -> Progress:
+    """Bars if stderr is a terminal and the user did not ask for quiet."""
+    return Bars() if sys.stderr.isatty() and not quiet else SILENT
