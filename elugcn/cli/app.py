@@ -1,0 +1,183 @@
+"""The ``elugcn`` command: its subcommands, and how errors reach the user."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import logging
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+import typer
+
+from elugcn import __version__
+from elugcn.errors import InputError, MissingExtraError
+
+# What a wrong option raises. Typer does not export the class, but its public
+# BadParameter derives from it.
+UsageError: Any = typer.BadParameter.__mro__[1]
+_INTERRUPTED = 130
+# Errors of the disk: full, over quota, file too large, read-only, failing.
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+
+# Each command is the function `run` of a module beside this one. Modules load PyTorch,
+# which takes seconds, so only the module of the called command is imported.
+COMMANDS = {
+    "train": "Train on a dataset or on your own two tables, and save everything.",
+    "predict": "Predict with a saved run: for its own graph or for another one.",
+    "report": "Write the HTML report of a run.",
+    "diagnose": "Show which nodes use the labels that reach them, and which do not.",
+    "explain": "Explain one node: which labels reach it and what follows from them.",
+    "graph": "Learn the ELU graph: factors (.safetensors) or an edge list (--topk 20).",
+    "datasets": "List the datasets: size, homophily, splits, and what is on disk.",
+    "compare": "Compare methods on datasets: mean ± std, differences, time, memory.",
+    "tune": "Search options of methods; validation accuracy decides.",
+}
+# Commands of other distributions, found through this entry-point group.
+GROUP = "elugcn.commands"
+REPRODUCTION = {
+    "reproduce": "Make a table or figure of the paper, with our results beside it.",
+    "bench": "Measure speed and memory beside PyG's models.",
+}
+
+
+def make_app(called: str | None = None) -> typer.Typer:
+    """The command line: the called command in full, the others by their first line."""
+    app = typer.Typer(
+        name="elugcn",
+        help="Classify the nodes of a graph from few labels, and see what labels do.",
+        add_completion=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+        pretty_exceptions_enable=False,
+    )
+    app.callback(invoke_without_command=True)(_root)
+    for name, line in (COMMANDS | REPRODUCTION).items():
+        if name == called:
+            app.command(name)(_command(name))
+        else:
+            app.command(name, help=line)(lambda: None)
+    return app
+
+
+def _command(name: str) -> Callable[..., Any]:
+    """The function of a command, of this package or of the reproduction."""
+    if name in COMMANDS:
+        run: Callable[..., Any] = import_module(f"elugcn.cli.{name}").run
+        return run
+    for found in entry_points(group=GROUP, name=name):
+        run = found.load()
+        return run
+    raise InputError(
+        f"elugcn {name} is part of the elugcn-reproduction distribution, which is not "
+        "installed; install it with: pip install ./reproduction"
+    )
+
+
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version."),
+) -> None:
+    if version:
+        typer.echo(f"elugcn {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command. A mistake of the user is one line on stderr and exit code 2."""
+    _write_utf8()
+    logging.basicConfig(stream=sys.stderr, format="elugcn: %(message)s")
+    _treat_signals_as_interrupts()
+    sys.exit(_run(arguments))
+
+
+def _write_utf8() -> None:
+    """Write UTF-8 to files and pipes; on a terminal, ? replaces what it cannot show."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="replace")
+
+
+def _treat_signals_as_interrupts() -> None:
+    """SIGTERM and SIGHUP leave nothing half-written, as Ctrl-C does.
+
+    Where SIGHUP is ignored (``nohup``) it stays ignored.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            with contextlib.suppress(ValueError):  # not called from the main thread
+                signal.signal(number, signal.default_int_handler)
+
+
+def _run(arguments: list[str] | None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    # The options of `elugcn` itself take no values: the first word is the command.
+    called = next((word for word in given if not word.startswith("-")), None)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning  # type: ignore[assignment]
+            code = make_app(called)(given, standalone_mode=False, prog_name="elugcn")
+            sys.stdout.flush()
+        # Typer returns this for a KeyboardInterrupt inside a command.
+        if code == _INTERRUPTED:
+            return _interrupted()
+        return code if isinstance(code, int) else 0
+    except (InputError, MissingExtraError) as error:
+        return _fail(str(error))
+    except UsageError as error:
+        name = error.ctx.command_path if error.ctx else "elugcn"
+        return _fail(f"{error.format_message().rstrip('.')} (see {name} --help)")
+    except typer.Exit as done:
+        return done.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return _interrupted()
+    except BrokenPipeError:
+        return _reader_gone()
+    except OSError as error:
+        if error.errno not in _DISK_ERRORS:
+            raise
+        _discard_output()
+        return _fail(f"{error.filename or 'the output'}: {error.strerror}")
+    except SystemExit as done:
+        # Typer and Rich turn a broken pipe into an exit of their own.
+        if isinstance(done.__context__, BrokenPipeError):
+            return _reader_gone()
+        raise
+
+
+def _interrupted() -> int:
+    print("elugcn: interrupted", file=sys.stderr)
+    return _INTERRUPTED
+
+
+def _reader_gone() -> int:
+    """The reader of a pipe has ended (``| head``); this is not an error."""
+    _discard_output()
+    return 0
+
+
+def _discard_output() -> None:
+    """Send the rest of stdout nowhere; otherwise Python complains again at exit."""
+    with contextlib.suppress(OSError, ValueError):  # stdout is closed or not a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(message: str) -> int:
+    line = " ".join(message.split())
+    print(f"elugcn: error: {line}", file=sys.stderr)
+    return 2
+
+
+def _print_warning(message: Warning | str, *rest: Any) -> None:
+    """One line, without the source location."""
+    print(f"elugcn: warning: {message}", file=sys.stderr)
