@@ -1,0 +1,219 @@
+"""One call in a process of its own.
+
+The process is new for each call, so its memory peak is that call's. What kills it kills
+nothing else, a time limit ends a call that hangs, and it ends when its parent does. It
+is forked from a server that has loaded the package once, so a call of a second does not
+pay three for loading PyTorch.
+
+Scripts that start processes need ``if __name__ == "__main__":``, as with all of
+Python's multiprocessing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import torch
+
+from elugcn.errors import InputError, MissingExtraError
+
+START_METHOD = "spawn" if sys.platform == "win32" else "forkserver"
+# What the server loads once; the program itself too, or each process would load it.
+_PRELOAD = ["__main__", "elugcn.evaluation.run"]
+_POLL = 0.1  # seconds between two looks at memory, time limit and cancellation
+# Two threads must not read the end of one process at the same time.
+_STARTING = threading.Lock()
+
+
+class IsolatedError(RuntimeError):
+    """The call gave no result; the message says why in one line.
+
+    Attributes:
+        exit_code: Of the process; negative if a signal ended it, 2 for wrong input.
+        details: The traceback, where there is one.
+    """
+
+    def __init__(self, message: str, exit_code: int, details: str = "") -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.details = details
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a call returned, and how long its process took.
+
+    Attributes:
+        result: Of the call, as JSON holds it.
+        seconds: From the start of the process to its answer.
+    """
+
+    result: Any
+    seconds: float
+
+
+def run_isolated(
+    function: Callable[..., Any],
+    *args: Any,
+    timeout: float | None = None,
+    limit_mb: float | None = None,
+    cancelled: threading.Event | None = None,
+) -> Finished:
+    """Call ``function(*args)`` in a new process and wait for its result.
+
+    Args:
+        function: A function at the top level of a module. It returns what JSON holds.
+        *args: Its arguments; they are pickled.
+        timeout: Seconds after which the process is ended.
+        limit_mb: Memory above which the process is ended.
+        cancelled: When it is set, the process is ended.
+
+    Raises:
+        IsolatedError: The process was ended or killed, or the call raised an error.
+    """
+    if multiprocessing.current_process().daemon:
+        raise IsolatedError(
+            "this worker may not start processes; with Dask set "
+            "DASK_DISTRIBUTED__WORKER__DAEMON=false",
+            exit_code=1,
+        )
+    context: Any = multiprocessing.get_context(START_METHOD)
+    if START_METHOD == "forkserver":
+        context.set_forkserver_preload(_PRELOAD)
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(
+        target=_child, args=(sending, function, args), daemon=True
+    )
+    start = time.monotonic()
+    deadline = math.inf if timeout is None else start + timeout
+    answer: dict[str, Any] | None = None
+    try:
+        with _STARTING:
+            process.start()
+        sending.close()
+        answer = _answer(receiving, process, deadline, limit_mb, cancelled)
+        seconds = time.monotonic() - start
+    finally:
+        with _STARTING:
+            if process.pid is not None:
+                if answer is None or "result" in answer:
+                    process.join(1)  # it is about to end by itself
+                process.kill()
+                process.join()
+            code = process.exitcode
+        receiving.close()
+    if answer is None:
+        raise IsolatedError(_how_it_ended(code), code or 1)
+    if "error" in answer:
+        raise IsolatedError(answer["error"], answer["exit_code"], answer["details"])
+    return Finished(answer["result"], seconds)
+
+
+def _answer(
+    receiving: Connection,
+    process: Any,
+    deadline: float,
+    limit_mb: float | None,
+    cancelled: threading.Event | None,
+) -> dict[str, Any] | None:
+    """What the process sends; None if it ends without a word."""
+    while not wait([receiving, process.sentinel], _POLL):
+        if cancelled is not None and cancelled.is_set():
+            return _failed("cancelled", -int(signal.SIGTERM))
+        if time.monotonic() > deadline:
+            return _failed("took longer than the time limit", -int(signal.SIGTERM))
+        if limit_mb is not None and _resident_mb(process.pid) > limit_mb:
+            return _failed(f"held more than {limit_mb:,.0f} MB", -int(signal.SIGTERM))
+    try:
+        answer: dict[str, Any] = json.loads(receiving.recv_bytes())
+    except EOFError:
+        return None
+    return answer
+
+
+def _failed(error: str, exit_code: int, details: str = "") -> dict[str, Any]:
+    return {"error": error, "exit_code": exit_code, "details": details}
+
+
+def _how_it_ended(code: int | None) -> str:
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
+        return f"killed by {name}{hint}"
+    return f"ended with exit code {code} and no result"
+
+
+def _child(sending: Connection, function: Callable[..., Any], args: Any) -> None:
+    """The new process: call, send, end."""
+    # Ctrl-C is for the parent, which then ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    # A library that prints must not write into the parent's output.
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    try:
+        answer = {"result": json_safe(function(*args))}
+    except (InputError, MissingExtraError) as error:
+        answer = _failed(" ".join(str(error).split()), 2)
+    except Exception as error:
+        text = traceback.format_exc()
+        line = " ".join(f"{type(error).__name__}: {error}".split())
+        # PyTorch's allocator has no exception of its own.
+        full = isinstance(error, MemoryError) or "can't allocate memory" in line
+        answer = _failed("ran out of memory" if full else line, 1, text)
+    sending.send_bytes(json.dumps(answer, allow_nan=False).encode())
+    sending.close()
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def json_safe(value: Any) -> Any:
+    """A value as JSON holds it; numbers that JSON does not have become null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): json_safe(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(one) for one in value]
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        return json_safe(value.tolist())
+    return str(value) if isinstance(value, Path) else value
+
+
+def peak_rss_mb() -> float:
+    """The most memory that this process has held, in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # getrusage also counts what the parent held when it started this process.
+        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 2**10
+    memory: Any = psutil.Process().memory_info()
+    return float(getattr(memory, "peak_wset", memory.rss)) / 2**20
+
+
+def _resident_mb(pid: int) -> float:
+    try:
+        return float(psutil.Process(pid).memory_info().rss) / 2**20
+    except psutil.NoSuchProcess:
+        return 0.0

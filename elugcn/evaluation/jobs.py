@@ -1,0 +1,164 @@
+"""What a comparison consists of: one job per method, dataset, split and seed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from elugcn.data.datasets import DatasetInfo, dataset_info
+from elugcn.errors import InputError
+from elugcn.methods.options import MAX_COUNT
+from elugcn.methods.presets import tuned_options
+from elugcn.methods.registry import config_for, get_method, resolve_name
+
+Options = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to do, with everything that decides its result.
+
+    Attributes:
+        method: Name of the method.
+        dataset: Name of the dataset.
+        split: Which split of it.
+        seed: Seed of everything random.
+        options: The options of the method that differ from its defaults.
+        labels_per_class: Draw this many training labels; None: the split's own.
+        data_options: Further options of the dataset.
+        measure: ``module:function``, called with the fitted model; what it returns is
+            kept in the record.
+    """
+
+    method: str
+    dataset: str
+    split: int = 0
+    seed: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+    labels_per_class: int | None = None
+    data_options: dict[str, Any] = field(default_factory=dict)
+    measure: str | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @cached_property
+    def key(self) -> str:
+        """Sixteen hex digits: equal for equal jobs, in every process."""
+        text = json.dumps(self.plain(), sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """Every option of the method, as JSON holds it."""
+        return config_for(self.method, self.options).model_dump(mode="json")
+
+    @property
+    def title(self) -> str:
+        """The job in a line for people."""
+        return f"{self.method} on {self.dataset}, split {self.split}, seed {self.seed}"
+
+    def plain(self) -> dict[str, Any]:
+        """The job as JSON holds it."""
+        return asdict(self)
+
+
+def make_jobs(
+    methods: Sequence[str],
+    datasets: Sequence[str],
+    seeds: int = 10,
+    *,
+    labels_per_class: int | None = None,
+    options: Options | None = None,
+    data_options: Options | None = None,
+    measure: str | None = None,
+    first: int = 0,
+) -> list[Job]:
+    """Every run of a comparison, checked before the first one starts.
+
+    Methods have the tuned options of each dataset. Tuned options are for the published
+    labels, so methods have their defaults where other labels are drawn.
+
+    Args:
+        methods: Names of methods; the rows of the table.
+        datasets: Names of datasets; the columns.
+        seeds: Runs per method and dataset.
+        labels_per_class: Draw this many training labels.
+        options: Per method, options that differ from the tuned ones.
+        data_options: Per dataset, further options of its loader.
+        measure: What to measure on every fitted model.
+        first: Seed of the first run; run i has seed ``first + i``.
+
+    Raises:
+        InputError: A name, a number or an option is wrong.
+    """
+    names = list(dict.fromkeys(map(resolve_name, methods)))
+    infos = {info.name: info for info in map(dataset_info, datasets)}
+    if not names or not infos:
+        raise InputError("a comparison needs at least one method and one dataset")
+    if not 1 <= seeds <= MAX_COUNT:
+        raise InputError(f"seeds must be at least 1; got {seeds}")
+    if not 0 <= first <= MAX_COUNT - seeds:
+        raise InputError(f"first must be 0 to {MAX_COUNT - seeds}; got {first}")
+    if labels_per_class is not None and labels_per_class < 1:
+        raise InputError(f"labels_per_class must be at least 1; got {labels_per_class}")
+    given = {resolve_name(name): own for name, own in (options or {}).items()}
+    extra = {dataset_info(name).name: own for name, own in (data_options or {}).items()}
+    _compared(given, names, "method")
+    _compared(extra, list(infos), "dataset")
+    jobs = []
+    for dataset, info in infos.items():
+        as_published = labels_per_class is None and dataset not in extra
+        for method in names:
+            source = dataset if as_published else None
+            own = tuned_options(method, source, given.get(method, {}))
+            chosen = differing(method, own)
+            jobs += [
+                Job(
+                    method,
+                    dataset,
+                    split,
+                    seed,
+                    chosen,
+                    labels_per_class,
+                    dict(extra.get(dataset, {})),
+                    measure,
+                )
+                for split, seed in pairs(info, seeds, labels_per_class, first)
+            ]
+    return jobs
+
+
+def pairs(
+    info: DatasetInfo, seeds: int, labels_per_class: int | None, first: int = 0
+) -> list[tuple[int, int]]:
+    """The (split, seed) of each run; run i has seed ``first + i``.
+
+    One published split is run with every seed. Otherwise seed s has split s; published
+    splits start again when the seeds go beyond them.
+    """
+    numbers = range(first, first + seeds)
+    drawn = labels_per_class is not None and info.n_splits == 1
+    if drawn or not info.fixed_splits:
+        return [(s, s) for s in numbers]
+    return [(s % info.n_splits, s) for s in numbers]
+
+
+def differing(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that differ from the method's defaults, checked."""
+    default = get_method(method).Config().model_dump(mode="json")
+    chosen = config_for(method, options).model_dump(mode="json")
+    return {key: value for key, value in chosen.items() if value != default[key]}
+
+
+def _compared(options: Options, names: Sequence[str], what: str) -> None:
+    for name in options:
+        if name not in names:
+            raise InputError(
+                f"options are given for {what} {name!r}, which is not compared; "
+                f"compared are {', '.join(names)}"
+            )

@@ -1,0 +1,255 @@
+"""The records of finished and failed runs.
+
+New records are lines of a journal, ``runs.jsonl``, that several processes may share.
+``publish`` moves them into one Parquet file per method, ``runs/<method>.parquet``,
+which is small enough for a repository. Both are read.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+
+from elugcn.atomic import whole_path
+from elugcn.errors import InputError
+from elugcn.evaluation.jobs import Job
+
+SCHEMA = 2
+Record = dict[str, Any]
+# Fields of a record that are mappings or lists; a Parquet file holds them as JSON.
+NESTED = ("options", "config", "data_options", "packages", "seconds", "metadata",
+          "measured")  # fmt: skip
+_REQUIRED = ("key", "status", "method", "dataset", "split", "seed")
+# Equal values beside each other: the file is small, and a new run changes little.
+_ORDER = ("dataset", "measure", "labels_per_class", "config", "seed", "key")
+
+
+class Store:
+    """A directory of records.
+
+    Args:
+        folder: The directory; it is made when something is written.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.journal = self.folder / "runs.jsonl"
+        self.published = self.folder / "runs"
+        self._done: dict[str, Record] = {}
+        self._failed: dict[str, Record] = {}
+        self._published_at = -1  # what is known of the Parquet files
+        self._read_up_to = 0  # and of the journal
+        self.refresh()
+
+    def result(self, job: Job) -> Record | None:
+        """The record of a finished job; None if it is not done.
+
+        A record does not count if a default of its method has changed since.
+        """
+        record = self._done.get(job.key)
+        return record if record is not None and _still_holds(record, job) else None
+
+    def failure(self, job: Job) -> Record | None:
+        """The last failure of a job that is not done."""
+        return None if self.result(job) else self._failed.get(job.key)
+
+    def records(self) -> Iterator[Record]:
+        """Every finished run."""
+        yield from self._done.values()
+
+    def add(self, record: Record) -> None:
+        """Append a record to the journal; when this returns, it is on the disk."""
+        line = json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
+        with self._locked():
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            handle = os.open(self.journal, flags, 0o666)
+            try:
+                # Half a line of a writer that was killed ends here.
+                start = "" if _ends_a_line(self.journal) else "\n"
+                data = (start + line).encode()
+                if os.write(handle, data) < len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read what any process has added or published since the last time."""
+        try:
+            self._read_published()
+            self._read_journal()
+        except OSError as error:
+            raise self._problem(error) from None
+
+    def _read_published(self) -> None:
+        if not self.published.is_dir():
+            return
+        at = self.published.stat().st_mtime_ns
+        if at != self._published_at:
+            self._published_at, self._read_up_to = at, 0
+            for path in sorted(self.published.glob("*.parquet")):
+                for record in read_records(path):
+                    self._keep(record)
+
+    def _read_journal(self) -> None:
+        if not self.journal.exists():
+            return
+        with self.journal.open("rb") as file:
+            file.seek(self._read_up_to)
+            text = file.read()
+        end = text.rfind(b"\n") + 1  # a line that is being written waits
+        self._read_up_to += end
+        for line in text[:end].splitlines():
+            record = _parsed(line)
+            if record is not None:
+                self._keep(record)
+
+    def publish(self) -> list[Path]:
+        """Move the finished runs of the journal into the Parquet files.
+
+        Failures are forgotten: the next comparison tries these jobs again.
+        """
+        by_method: dict[str, list[Record]] = defaultdict(list)
+        with self._locked():
+            self.refresh()
+            for record in self._done.values():
+                by_method[record["method"]].append(record)
+            paths = []
+            for method, records in sorted(by_method.items()):
+                paths.append(self.published / f"{method}.parquet")
+                write_records(paths[-1], records)
+            self.journal.unlink(missing_ok=True)
+            self._failed.clear()
+            if paths:
+                os.utime(self.published)  # others see that the journal begins anew
+        return paths
+
+    @contextmanager
+    def claim(self, job: Job) -> Iterator[bool]:
+        """Whether this process may do the job; False while another one has it.
+
+        The operating system gives the claim back when the process dies.
+        """
+        lock = self._lock(f"{job.key}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            yield False
+            return
+        except OSError as error:
+            raise self._problem(error) from None
+        try:
+            yield True
+        finally:
+            Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
+
+    def check_writable(self) -> None:
+        """Refuse a store that cannot be written to, before any work is done."""
+        place = self.folder.resolve()
+        while not place.exists():
+            place = place.parent
+        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+            raise InputError(
+                f"store {self.folder}: {place} is not a writable directory"
+            )
+
+    def _keep(self, record: Record) -> None:
+        done = record["status"] == "done"
+        (self._done if done else self._failed)[record["key"]] = record
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            with self._lock("journal.lock"):
+                yield
+        except OSError as error:
+            raise self._problem(error) from None
+
+    def _lock(self, name: str) -> FileLock:
+        place = self.folder / ".locks"
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._problem(error) from None
+        return FileLock(place / name)
+
+    def _problem(self, error: OSError) -> InputError:
+        return InputError(f"store {self.folder}: {error.strerror}")
+
+
+def write_records(path: Path, records: Sequence[Record]) -> None:
+    """Write records as one Parquet file; the same records give the same file."""
+    rows = [{k: _to_cell(k, v) for k, v in record.items()} for record in records]
+    rows.sort(key=lambda row: [str(row.get(name)) for name in _ORDER])
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = pa.table({name: [row.get(name) for row in rows] for name in names})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_path(path) as work:
+        pq.write_table(table, work, compression="zstd", compression_level=19)
+
+
+def read_records(path: Path) -> list[Record]:
+    """The records of a Parquet file.
+
+    Raises:
+        InputError: The file is damaged or holds something else.
+    """
+    try:
+        rows: list[Record] = pq.read_table(path).to_pylist()
+        if any(row[name] is None for row in rows for name in _REQUIRED):
+            raise KeyError
+        for row in rows:
+            for name in NESTED:
+                if row.get(name) is not None:
+                    row[name] = json.loads(row[name])
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
+        raise InputError(f"{path}: not a Parquet file of runs") from None
+    return rows
+
+
+def _to_cell(name: str, value: Any) -> Any:
+    if name in NESTED and value is not None:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False)
+    return value
+
+
+def _parsed(line: bytes) -> Record | None:
+    """A line of the journal; None for one that a killed writer left unfinished."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(record, Mapping) or any(name not in record for name in _REQUIRED):
+        return None
+    return dict(record)
+
+
+def _ends_a_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"
+
+
+def _still_holds(record: Record, job: Job) -> bool:
+    """Whether every option that both know has the same value.
+
+    Records of version 0.1 were given the keys of equal jobs when they were converted.
+    """
+    if str(record.get("version", "")).startswith("0.1"):
+        return True
+    then = record.get("config") or {}
+    return all(job.config[k] == then[k] for k in job.config.keys() & then.keys())

@@ -1,0 +1,50 @@
+"""Tuned options of known datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from elugcn.methods.registry import get_method, resolve_name
+
+COMMON = "common"  # options of a dataset for every method that has them
+
+
+def preset(method: str, dataset: str) -> dict[str, Any]:
+    """The tuned options of a method for a known dataset, ``{}`` for any other."""
+    sections = all_presets().get(dataset, {})
+    known = get_method(method).Config.model_fields
+    common = sections.get(COMMON, {})
+    own = sections.get(resolve_name(method), {})
+    return {key: value for key, value in common.items() if key in known} | dict(own)
+
+
+def tuned_options(
+    method: str, dataset: str | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The tuned options of a dataset with a user's options on top.
+
+    An option that the user sets holds for every variant of the method ``auto``: tuned
+    variants lose their own value, unless the user gives the variants too.
+    """
+    values = {} if dataset is None else preset(method, dataset)
+    field = get_method(method).Config.model_fields.get("variants")
+    if field is not None and options and "variants" not in options:
+        variants = values.get("variants", field.get_default(call_default_factory=True))
+        values["variants"] = [
+            {key: value for key, value in dict(one).items() if key not in options}
+            for one in variants
+        ]
+    return values | dict(options)
+
+
+@cache
+def all_presets() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """Options by dataset, then by method."""
+    path = resources.files("elugcn") / "configs" / "presets.yaml"
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content
