@@ -1,0 +1,250 @@
+"""Every operation of the engine in plain PyTorch: any device, any dtype, autograd.
+
+This file says what the operations compute; ``fast.py`` computes the same faster. With
+the environment variable ``ELUGCN_CHECK_CONSUMED=1`` operations that consume their input
+overwrite it with NaN, as the fast ones overwrite it with something else.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from elugcn.engine.inputs import GraphInputs, LowRank, Matrix, Views
+from elugcn.engine.sparse import CSR, Features
+from elugcn.engine.workspace import keep_entries, keep_mask, next_key
+
+# Squared length below which a row is left short: it has no direction to keep.
+TINY = 1e-24
+_CHECK_CONSUMED = os.environ.get("ELUGCN_CHECK_CONSUMED") == "1"
+
+
+def dropout(x: Features, p: float) -> Features:
+    """X with entries dropped with probability p and the others scaled by 1/(1−p).
+
+    Of a sparse matrix only stored entries are dropped; zeros stay zero.
+    """
+    if p == 0.0:
+        return x
+    if isinstance(x, CSR):
+        return x.with_values(x.value * keep_entries(x, p, next_key()))
+    return x * keep_mask((x.size(0), x.size(1)), p, next_key(), x)
+
+
+def dropout_linear(x: Features, w: Tensor, p: float) -> Tensor:
+    """drop(X) W, O(nnz(X)·h)."""
+    return dropout(x, p) @ w
+
+
+@overload
+def spmm(a: Matrix | None, z: Tensor, bias: Tensor | None = None) -> Tensor: ...
+@overload
+def spmm(a: Matrix | None, z: Views, bias: Tensor | None = None) -> Views: ...
+def spmm(
+    a: Matrix | None, z: Tensor | Views, bias: Tensor | None = None
+) -> Tensor | Views:
+    """A Z + b, O(nnz(A)·k); of views, the product with each of them.
+
+    Args:
+        a: A, n×m; None: the identity, for a layer that does not propagate.
+        z: Z, m×k, or views of that shape; then the result is views, too.
+        bias: b, (k,), for every row.
+    """
+    if isinstance(z, Views):
+        wide = None if bias is None else bias.repeat(len(z))
+        return Views.side_by_side(spmm(a, z.wide(), wide), len(z))
+    out = z if a is None else a @ z
+    return out if bias is None else out + bias
+
+
+def propagate_linear(
+    g: GraphInputs,
+    w: Tensor,
+    p: float,
+    *,
+    residual: bool = False,
+    drop_rows: float = 0.0,
+    draws: int = 1,
+) -> Views:
+    """The first layer of every view before its bias: Â drop(X) W, then S* drop(X) W.
+
+    Where Â is n×2n, W is d×2h and the first view is Â [Z_in; Z_out] for the two halves
+    of Z = drop(X) W; S* multiplies Z_in + Z_out. With ``residual`` W has h further
+    columns, whose product is added to every view without propagation.
+
+    Args:
+        g: X, Â and S*.
+        w: W, d×h (d×(directions + residual)·h).
+        p: Probability of dropping an entry of X.
+        residual: W has columns for a residual connection.
+        drop_rows: Probability of dropping a node's whole row of Z.
+        draws: Repeats of the original view with fresh dropout. They come first; S*
+            multiplies the Z of the first draw.
+    """
+    parts = g.directions + residual
+    views: list[Tensor] = []
+    for draw in range(draws):
+        z = dropout_linear(g.x, w, p)
+        if drop_rows > 0.0:
+            z = z * keep_mask((z.size(0), 1), drop_rows, next_key(), z)
+        split = z.chunk(parts, dim=1)
+        own = g.own(0, split[-1]) if residual else None
+        views.append(_plus(spmm(g.layer(0), torch.cat(split[: g.directions])), own))
+        if draw == 0 and g.elu_graph is not None:
+            elu_view = _plus(_elu_product(g, w, split), own)
+    return Views.of([*views, elu_view] if g.elu_graph is not None else views)
+
+
+def _elu_product(g: GraphInputs, w: Tensor, split: Sequence[Tensor]) -> Tensor:
+    """S* Z, or L (Rᵀ X) W where Rᵀ X is known."""
+    if g.elu_x is not None:
+        assert isinstance(g.elu_graph, LowRank)
+        return g.elu_graph.left @ (g.elu_x @ w)
+    assert g.elu_graph is not None
+    z = split[0] if g.directions == 1 else split[0] + split[1]
+    out: Tensor = g.elu_graph @ z
+    return out
+
+
+def _plus(a: Tensor, b: Tensor | None) -> Tensor:
+    return a if b is None else a + b
+
+
+def relu_dropout_linear_(views: Views, bias: Tensor, w: Tensor, p: float) -> Views:
+    """drop(ReLU(Z + b)) W of every view Z, O(v·n·h·k). Consumes Z.
+
+    Args:
+        views: Views n×h before the bias. Nobody may read them afterwards.
+        bias: b, (h,).
+        w: W, h×k.
+        p: Probability of dropping an entry of the hidden layer.
+
+    Returns:
+        Views n×k.
+    """
+    out = []
+    for z in views.tensors():
+        h = F.relu(z + bias)
+        if _CHECK_CONSUMED and z.grad_fn is not None:
+            z.detach().fill_(math.nan)
+        out.append(dropout_linear(h, w, p))
+    return Views.of(out)
+
+
+@dataclass(frozen=True, eq=False)
+class LossTargets:
+    """What the two-view loss reads besides the views.
+
+    Attributes:
+        target: Class of each node, any class where the weight is 0, (n,).
+        weight: Weight of each node's cross-entropy, (n,).
+        elu: Mask of the ELU nodes, (n,).
+        nelu: Mask of the NELU nodes, (n,).
+    """
+
+    target: Tensor
+    weight: Tensor
+    elu: Tensor
+    nelu: Tensor
+
+    @cached_property
+    def has_contrast(self) -> bool:
+        """Whether there are nodes of both kinds, so that they can be contrasted."""
+        return bool(self.elu.any()) and bool(self.nelu.any())
+
+    @cached_property
+    def kind(self) -> Tensor:
+        """1 for ELU nodes, 2 for NELU nodes, 0 for others, int8."""
+        return self.elu.to(torch.int8) + 2 * (self.nelu & ~self.elu).to(torch.int8)
+
+
+def two_view_loss(
+    views: Views,
+    head_weight: Tensor,
+    head_bias: Tensor,
+    targets: LossTargets,
+    *,
+    tau: float,
+    eta: float,
+    contrast_weight: float,
+    entropy_weight: float,
+    contrast: str = "similarity",
+) -> Tensor:
+    """Eq. 12 with cross-entropy, for the original view H̄ and the ELU view H̃, O(n·c²).
+
+        M = (1−η) H̄ + η H̃
+        L = Σ w_i CE(m_i, y_i) + γ · contrast(P̄, P̃) + ε · entropy(M)
+
+    P are the rows of elu(H Wᵀ + b), scaled to length one.
+
+    Args:
+        views: H̄ and H̃, n×c.
+        head_weight: W of the projection head, c×c.
+        head_bias: b, (c,).
+        targets: Classes, weights, ELU and NELU nodes.
+        tau: τ, temperature of the contrast.
+        eta: η, share of the ELU view in the output.
+        contrast_weight: γ.
+        entropy_weight: ε.
+        contrast: ``"similarity"``, or ``"distance"`` as in the public code.
+    """
+    original, elu_view = views.tensors()
+    mixed = torch.lerp(original, elu_view, eta)
+    each = F.cross_entropy(mixed, targets.target, reduction="none")
+    loss = (each * targets.weight).sum() + entropy_weight * entropy_loss(mixed)
+    p, q = (_projected(h, head_weight, head_bias) for h in (original, elu_view))
+    found = contrastive_loss(p, q, targets.elu, targets.nelu, tau, contrast)
+    return loss + contrast_weight * found
+
+
+def _projected(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    z = F.elu(F.linear(h, weight, bias))
+    return z * z.square().sum(dim=1, keepdim=True).clamp_min(TINY).rsqrt()
+
+
+def contrastive_loss(
+    p: Tensor, q: Tensor, elu: Tensor, nelu: Tensor, tau: float, kind: str
+) -> Tensor:
+    """−log(Pos / (Pos + Neg)), the first term of eq. 12, O(n·c).
+
+    Pos is the mean over ELU nodes of exp(d/τ) between a node's two projections, Neg
+    the same over NELU nodes. The paper calls d a distance, but wants ELU nodes close
+    and NELU nodes apart: as printed, the sign does that only for a similarity.
+
+    Args:
+        p: Projections of the original view, rows of length one, n×c.
+        q: Projections of the ELU view, n×c.
+        elu: Mask or indices of the ELU nodes.
+        nelu: Mask or indices of the NELU nodes.
+        tau: τ > 0.
+        kind: ``"similarity"`` (cosine), or ``"distance"``: the public code, squared
+            distance averaged before the exponential, which pushes the other way.
+
+    Returns:
+        A scalar; zero if one of the sets is empty.
+    """
+    d = (p - q).square().sum(dim=1) if kind == "distance" else (p * q).sum(dim=1)
+    a, b = d[elu], d[nelu]
+    if a.numel() == 0 or b.numel() == 0:
+        return p.sum() * 0.0
+    if kind == "distance":
+        return F.softplus((b.mean() - a.mean()) / tau)
+    # The log of a mean of exponentials, safe for small τ.
+    log_pos = torch.logsumexp(a / tau, dim=0) - math.log(a.numel())
+    log_neg = torch.logsumexp(b / tau, dim=0) - math.log(b.numel())
+    return F.softplus(log_neg - log_pos)
+
+
+def entropy_loss(logits: Tensor) -> Tensor:
+    """−(1/n) Σ ŷ log ŷ, the second term of eq. 12, O(n·c)."""
+    # By columns: a softmax over short rows is many small loops.
+    log_p = F.log_softmax(logits.T.contiguous(), dim=0)
+    return -(log_p.exp() * log_p).sum() / max(1, logits.size(0))
