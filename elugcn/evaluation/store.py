@@ -11,7 +11,7 @@ import errno
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -69,28 +69,18 @@ class Store:
 
     def add(self, record: Record) -> None:
         """Append a record to the journal; when this returns, it is on the disk."""
-        line = json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
-        with self._locked():
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            handle = os.open(self.journal, flags, 0o666)
-            try:
-                # Half a line of a writer that was killed ends here.
-                start = "" if _ends_a_line(self.journal) else "\n"
-                data = (start + line).encode()
-                if os.write(handle, data) < len(data):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        with self._reported(), self._lock("journal.lock"):
+            append_line(self.journal, record)
         self.refresh()
 
     def refresh(self) -> None:
         """Read what any process has added or published since the last time."""
-        try:
+        with self._reported():
             self._read_published()
-            self._read_journal()
-        except OSError as error:
-            raise self._problem(error) from None
+            records, self._read_up_to = read_lines(self.journal, self._read_up_to)
+        for record in records:
+            if all(name in record for name in _REQUIRED):
+                self._keep(record)
 
     def _read_published(self) -> None:
         if not self.published.is_dir():
@@ -100,20 +90,9 @@ class Store:
             self._published_at, self._read_up_to = at, 0
             for path in sorted(self.published.glob("*.parquet")):
                 for record in read_records(path):
+                    if any(record.get(name) is None for name in _REQUIRED):
+                        raise InputError(f"{path}: not a Parquet file of runs")
                     self._keep(record)
-
-    def _read_journal(self) -> None:
-        if not self.journal.exists():
-            return
-        with self.journal.open("rb") as file:
-            file.seek(self._read_up_to)
-            text = file.read()
-        end = text.rfind(b"\n") + 1  # a line that is being written waits
-        self._read_up_to += end
-        for line in text[:end].splitlines():
-            record = _parsed(line)
-            if record is not None:
-                self._keep(record)
 
     def publish(self) -> list[Path]:
         """Move the finished runs of the journal into the Parquet files.
@@ -121,7 +100,7 @@ class Store:
         Failures are forgotten: the next comparison tries these jobs again.
         """
         by_method: dict[str, list[Record]] = defaultdict(list)
-        with self._locked():
+        with self._reported(), self._lock("journal.lock"):
             self.refresh()
             for record in self._done.values():
                 by_method[record["method"]].append(record)
@@ -141,19 +120,19 @@ class Store:
 
         The operating system gives the claim back when the process dies.
         """
-        lock = self._lock(f"{job.key}.lock")
+        with self._reported():
+            lock = self._lock(f"{job.key}.lock")
+            try:
+                lock.acquire(timeout=0)
+                free = True
+            except Timeout:
+                free = False
         try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            yield False
-            return
-        except OSError as error:
-            raise self._problem(error) from None
-        try:
-            yield True
+            yield free
         finally:
-            Path(lock.lock_file).unlink(missing_ok=True)
-            lock.release()
+            if free:
+                Path(lock.lock_file).unlink(missing_ok=True)
+                lock.release()
 
     def check_writable(self) -> None:
         """Refuse a store that cannot be written to, before any work is done."""
@@ -169,24 +148,57 @@ class Store:
         done = record["status"] == "done"
         (self._done if done else self._failed)[record["key"]] = record
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        try:
-            with self._lock("journal.lock"):
-                yield
-        except OSError as error:
-            raise self._problem(error) from None
-
     def _lock(self, name: str) -> FileLock:
         place = self.folder / ".locks"
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._problem(error) from None
+        place.mkdir(parents=True, exist_ok=True)
         return FileLock(place / name)
 
-    def _problem(self, error: OSError) -> InputError:
-        return InputError(f"store {self.folder}: {error.strerror}")
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """A full disk or a store that was taken away is not a bug."""
+        try:
+            yield
+        except OSError as error:
+            raise InputError(f"store {self.folder}: {error.strerror}") from None
+
+
+def append_line(path: Path, record: Record) -> None:
+    """Add a record to a journal in one write; when this returns, it is on the disk."""
+    text = json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            text = "\n" + text  # half a line of a writer that was killed
+        data = text.encode()
+        if os.write(handle, data) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_lines(path: Path, start: int = 0) -> tuple[list[Record], int]:
+    """The records of a journal from a position on, and the position after them.
+
+    A line that is being written is left for the next time. A line that a killed writer
+    left unfinished is ignored.
+    """
+    if not path.exists():
+        return [], 0
+    with path.open("rb") as file:
+        file.seek(start)
+        text = file.read()
+    end = text.rfind(b"\n") + 1
+    records = []
+    for line in text[:end].splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            records.append(record)
+    return records, start + end
 
 
 def write_records(path: Path, records: Sequence[Record]) -> None:
@@ -208,14 +220,12 @@ def read_records(path: Path) -> list[Record]:
     """
     try:
         rows: list[Record] = pq.read_table(path).to_pylist()
-        if any(row[name] is None for row in rows for name in _REQUIRED):
-            raise KeyError
         for row in rows:
             for name in NESTED:
                 if row.get(name) is not None:
                     row[name] = json.loads(row[name])
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
-        raise InputError(f"{path}: not a Parquet file of runs") from None
+    except (OSError, pa.ArrowException, TypeError, ValueError):
+        raise InputError(f"{path}: not a Parquet file of records") from None
     return rows
 
 
@@ -223,25 +233,6 @@ def _to_cell(name: str, value: Any) -> Any:
     if name in NESTED and value is not None:
         return json.dumps(value, allow_nan=False, ensure_ascii=False)
     return value
-
-
-def _parsed(line: bytes) -> Record | None:
-    """A line of the journal; None for one that a killed writer left unfinished."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(record, Mapping) or any(name not in record for name in _REQUIRED):
-        return None
-    return dict(record)
-
-
-def _ends_a_line(path: Path) -> bool:
-    with path.open("rb") as file:
-        if not file.seek(0, os.SEEK_END):
-            return True
-        file.seek(-1, os.SEEK_END)
-        return file.read() == b"\n"
 
 
 def _still_holds(record: Record, job: Job) -> bool:

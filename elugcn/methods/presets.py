@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -45,6 +46,11 @@ def tuned_options(
 @cache
 def all_presets() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     """Options by dataset, then by method."""
-    path = resources.files("elugcn") / "configs" / "presets.yaml"
-    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    text = presets_file().read_text(encoding="utf-8")
+    content: dict[str, Any] = yaml.safe_load(text)
     return content
+
+
+def presets_file() -> Path:
+    """The file that the package reads."""
+    return Path(str(resources.files("elugcn") / "configs" / "presets.yaml"))

@@ -1,0 +1,135 @@
+"""The search for options: Optuna proposes, validation accuracy judges.
+
+The state of a search is not stored. It is replayed: with the same seed and the same
+accuracies the sampler proposes the same options again, and finished runs come out of
+the store at once. A search that was interrupted therefore continues where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from elugcn.errors import InputError, MissingExtraError
+from elugcn.evaluation.jobs import differing
+from elugcn.methods.problem import GraphTraits
+from elugcn.methods.registry import get_method
+
+WORST = 0.0  # what the sampler is told where a run fails
+STARTUP_TRIALS = 5  # the sampler learns from then on
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Options that were tried.
+
+    Attributes:
+        number: Counts from 1.
+        options: What differs from the method's defaults.
+        val_accuracy: Mean over the runs; None if one failed.
+        std: Unbiased standard deviation; None for fewer than two runs.
+        seconds: Time of the runs together.
+        error: Why the trial does not count.
+        version: Of the package that made the runs.
+    """
+
+    number: int
+    options: dict[str, Any]
+    val_accuracy: float | None = None
+    std: float | None = None
+    seconds: float = 0.0
+    error: str | None = None
+    version: str | None = None
+
+
+@dataclass
+class Search:
+    """The trials of a method on a dataset so far."""
+
+    method: str
+    dataset: str
+    total: int
+    trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the highest accuracy, the first of equals; None if all fail.
+
+        The first trials are known to be sound. They stay if nothing is better.
+        """
+        done = [trial for trial in self.trials if trial.val_accuracy is not None]
+        return max(done, key=lambda t: t.val_accuracy or 0.0) if done else None
+
+
+# Runs a trial, given its search, its number and its options.
+Evaluate = Callable[[Search, int, dict[str, Any]], Trial]
+
+
+def run_search(
+    search: Search,
+    common: Mapping[str, Any],
+    traits: GraphTraits,
+    seed: int,
+    evaluate: Evaluate,
+) -> Iterator[Trial]:
+    """Try options one after another and yield each trial when it is finished.
+
+    The method's defaults come first, then the settings of its authors; then Optuna's
+    TPE sampler chooses.
+
+    Args:
+        search: What is searched; its trials are appended.
+        common: Options that every trial has unless its space says otherwise.
+        traits: Of the graph; spaces depend on them.
+        seed: Of the search; each method and dataset has its own stream of it.
+        evaluate: Runs a trial.
+    """
+    optuna = load_optuna()
+    method = get_method(search.method)
+    sampler = optuna.samplers.TPESampler(
+        seed=_stream(seed, search), n_startup_trials=STARTUP_TRIALS
+    )
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    defaults = method.Config().model_dump(mode="json") | dict(common)
+    starts = [defaults, *method.starting_points(traits)]
+    for number, start in enumerate(starts):
+        study.enqueue_trial(start, user_attrs={"start": number})
+    while len(search.trials) < search.total:
+        asked = study.ask()
+        chosen = dict(common) | method.space(asked, traits)
+        # Options of a start that are not part of the space count too.
+        start_number = asked.user_attrs.get("start")
+        chosen |= {} if start_number is None else dict(starts[start_number])
+        number = len(search.trials) + 1
+        try:
+            options = differing(search.method, chosen)
+        except InputError as error:  # values that are right alone and not together
+            trial = Trial(number, chosen, error=str(error))
+        else:
+            trial = evaluate(search, number, options)
+        known = trial.val_accuracy
+        study.tell(asked, WORST if known is None else known)
+        search.trials.append(trial)
+        yield trial
+
+
+def load_optuna() -> Any:
+    """Optuna without its messages.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise MissingExtraError("optuna", "tune") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
+
+
+def _stream(seed: int, search: Search) -> int:
+    """A seed of 32 bits for one search, the same in every process."""
+    text = f"{seed}/{search.method}/{search.dataset}".encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:4], "big")
