@@ -1,0 +1,1 @@
+"""The tables and figures of the ELU-GCN paper, and benchmarks."""

@@ -1,0 +1,1 @@
+"""Speed and memory beside PyTorch Geometric and beside the explicit n×n graph."""
