@@ -15,6 +15,7 @@ from rich.table import Table
 from torch_geometric.data import Data
 
 from elugcn.api import (
+    MAX_SEED,
     Fitted,
     fit,
     json_safe,
@@ -22,7 +23,7 @@ from elugcn.api import (
     read_config_file,
     resolve_config,
 )
-from elugcn.cli.options import MAX_SEED, FitOptions, GraphOptions, flag_of
+from elugcn.cli.options import FitOptions, GraphOptions, flag_of
 from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.data.tables import load_tables
 from elugcn.data.validation import CheckedGraph, check_data
@@ -153,7 +154,9 @@ def check_options(options: GraphOptions) -> None:
         raise InputError("give --dataset, or --nodes and --edges, not both")
     if tables and (options.nodes is None or options.edges is None):
         missing = "--nodes" if options.nodes is None else "--edges"
-        raise InputError(f"own tables require --nodes and --edges; {missing} is missing")
+        raise InputError(
+            f"own tables require --nodes and --edges; {missing} is missing"
+        )
     for field in fields(GraphOptions):
         value = getattr(options, field.name)
         if field.name not in (_DATASET_ONLY if tables else _TABLES_ONLY):
@@ -253,9 +256,7 @@ def refuse_run_file(out: Path, run_directory: Path, own: str) -> None:
         if path.name != own and path.samefile(out):
             raise InputError(f"--out {out}: this file belongs to the run")
     try:
-        run = complete(
-            GraphOptions(), FitOptions(config=run_directory / "config.yaml")
-        )
+        run = complete(GraphOptions(), FitOptions(config=run_directory / "config.yaml"))
     except InputError:
         return  # the command that needs this file reports what is wrong with it
     refuse_input(out, run.graph)

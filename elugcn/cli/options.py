@@ -15,7 +15,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-MAX_SEED = 2**32 - 1  # the largest that both numpy and torch accept
+from elugcn.api import MAX_SEED
+
 MAX_THREADS = 1024
 
 
@@ -78,9 +79,9 @@ class GraphOptions:
         str | None,
         _table(help="Column of edge weights. Default: weight, if there is one."),
     ] = None
-    directed: Annotated[
-        bool, _table("--directed", help="Treat edges as directed.")
-    ] = False
+    directed: Annotated[bool, _table("--directed", help="Treat edges as directed.")] = (
+        False
+    )
     features: Annotated[
         str | None,
         _table(help="For nodes without feature columns: identity or degree."),
@@ -138,9 +139,7 @@ class RunsOptions:
 
     data_dir: Annotated[Path | None, typer.Option(help=_DATA_DIR_HELP)] = None
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto"
-    threads: Annotated[
-        int, typer.Option(max=MAX_THREADS, help="Threads per run.")
-    ] = 1
+    threads: Annotated[int, typer.Option(max=MAX_THREADS, help="Threads per run.")] = 1
     jobs: Annotated[int, typer.Option(help="Number of runs at the same time.")] = 1
     json_: Annotated[
         bool, typer.Option("--json", help="Print one JSON object on stdout.")

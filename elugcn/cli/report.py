@@ -95,7 +95,5 @@ def read_graph_again(
     except InputError as error:
         return (f"parts that need the graph are left out: {error}",)
     if not attach_graph(fitted, data):
-        return (
-            "parts that need the graph are left out: it has changed since the run",
-        )
+        return ("parts that need the graph are left out: it has changed since the run",)
     return ()

@@ -154,7 +154,7 @@ def _chosen(details: dict[str, Any]) -> str:
 def _plan(loaded: LoadedGraph, method: str, config: MethodConfig) -> dict[str, Any]:
     """What a fit would train and how much memory it would need."""
     data = loaded.graph.data
-    estimate = estimate_memory(data, method, config)
+    estimate = estimate_memory(data, config)
     return {
         "dataset": loaded.name,
         "method": method,
