@@ -1,0 +1,1 @@
+"""The published methods that ELU-GCN is compared with, one file each."""

@@ -1,0 +1,146 @@
+"""GPR-GNN: how far to propagate, and with which sign, is learned.
+
+Chien et al., "Adaptive Universal Generalized PageRank Graph Neural Network", ICLR 2021:
+
+    H = MLP(X),    Z = Σ_{k=0..K} γ_k Âᵏ H
+
+γ starts as the weights of personalised PageRank, that is, as APPNP. It may become
+negative: a high-pass filter, where neighbours are unlike. The defaults are the authors'
+for Cora and Citeseer; γ is not decayed. The authors select the epoch of the lowest
+validation loss (here ``select="loss"``); here accuracy selects first.
+
+An epoch costs O(nnz(X)·h + K·E·c) for E edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from elugcn.baselines.polynomial import polynomial
+from elugcn.baselines.search import (
+    choices,
+    graph_choices,
+    keeps_features,
+    neighbours_unlike,
+)
+from elugcn.baselines.shared_options import (
+    Count,
+    InputDropoutConfig,
+    Probability,
+    Share,
+)
+from elugcn.engine import CSR, GraphInputs, dropout
+from elugcn.methods.network import NetworkMethod
+from elugcn.methods.options import MAX_COUNT
+from elugcn.methods.problem import GraphTraits, Shapes
+from elugcn.models.mlp import MLP
+from elugcn.training.loop import TrainSettings
+
+
+class GPRGNNConfig(InputDropoutConfig):
+    """Options of GPR-GNN.
+
+    Attributes:
+        steps: K.
+        alpha: Restart probability of the PageRank that γ starts as.
+        propagation_dropout: Probability of dropping an entry of H.
+    """
+
+    steps: int = Field(10, ge=0, le=MAX_COUNT)
+    alpha: Share = 0.1
+    dropout: Probability = 0.5
+    propagation_dropout: Probability = 0.5
+    epochs: Count = 1000
+    patience: int = Field(200, ge=0, le=MAX_COUNT)
+
+
+def pagerank_weights(steps: int, alpha: float) -> Tensor:
+    """γ_k = α (1 − α)ᵏ for k < K and γ_K = (1 − α)ᴷ; they sum to 1, shape (K+1,)."""
+    # In double precision 0⁰ is 1, so α = 1 gives the identity.
+    power = (1.0 - alpha) ** torch.arange(steps + 1, dtype=torch.float64)
+    power[:-1] *= alpha
+    return power.float()
+
+
+class GPRGNNNetwork(nn.Module):
+    """An MLP, then a learned polynomial of Â."""
+
+    def __init__(self, config: GPRGNNConfig, shapes: Shapes) -> None:
+        super().__init__()
+        self.mlp = MLP(
+            shapes.in_channels,
+            config.hidden_channels,
+            shapes.out_channels,
+            config.dropout,
+            config.input_dropout,
+        )
+        self.propagation_dropout = config.propagation_dropout
+        self.gamma = nn.Parameter(pagerank_weights(config.steps, config.alpha))
+
+    def forward(self, inputs: GraphInputs) -> Tensor:
+        """Logits n×c."""
+        p = self.propagation_dropout if self.training else 0.0
+        assert isinstance(inputs.adj, CSR)
+        return polynomial(inputs.adj, dropout(self.mlp(inputs), p), self.gamma)
+
+    def first_layer(self) -> list[nn.Parameter]:
+        """What ``decay="first"`` decays."""
+        return self.mlp.first_layer()
+
+
+class GPRGNN(NetworkMethod[GPRGNNConfig]):
+    """Generalised PageRank with learned weights."""
+
+    name = "gprgnn"
+    summary = "an MLP spread by learned powers"
+    Config = GPRGNNConfig
+
+    def build(self, config: GPRGNNConfig, shapes: Shapes) -> GPRGNNNetwork:
+        """An MLP and its filter."""
+        return GPRGNNNetwork(config, shapes)
+
+    def training(self, config: GPRGNNConfig) -> TrainSettings:
+        """γ is not decayed: a filter need not be small."""
+        groups = {"gamma": {"weight_decay": 0.0}}
+        return replace(config.training(), param_groups=groups)
+
+    def metadata(self, network: nn.Module) -> dict[str, Any]:
+        """γ says whether neighbours were alike."""
+        assert isinstance(network, GPRGNNNetwork)
+        return {"gamma": network.gamma.tolist()}
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """The first filter, dropout and training."""
+        values: dict[str, Any] = {
+            "alpha": (0.1, 0.2, 0.5, 0.9),
+            "dropout": (0.3, 0.5, 0.7, 0.8),
+            "propagation_dropout": (0.0, 0.5, 0.7),
+            "lr": (0.002, 0.01, 0.05),
+            "weight_decay": (0.0, 5e-4, 5e-3),
+            "hidden_channels": (64, 128),
+        }
+        if neighbours_unlike(traits):
+            values["alpha"] = (0.0, 0.5, 1.0)
+        if keeps_features(traits):
+            values["input_dropout"] = (0.0, 0.5)
+        return graph_choices(trial, traits) | choices(trial, **values)
+
+    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+        """The authors' settings for graphs of this kind."""
+        if neighbours_unlike(traits):  # Chameleon, Squirrel
+            wiki = {"lr": 0.05, "weight_decay": 0.0, "propagation_dropout": 0.7}
+            return [wiki | {"alpha": 1.0}, wiki | {"alpha": 0.0}]
+        starts: list[dict[str, Any]] = [
+            {},  # Cora, Citeseer
+            {"lr": 0.05, "alpha": 0.2},  # Pubmed
+            {"alpha": 0.5, "weight_decay": 0.0},  # Photo
+        ]
+        if keeps_features(traits):
+            whole = {"feature_norm": "none", "input_dropout": 0.0}
+            starts.append(whole | {"weight_decay": 5e-3})
+        return starts

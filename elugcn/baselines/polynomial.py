@@ -1,0 +1,71 @@
+"""Polynomials of a sparse matrix with coefficients that are learned.
+
+    Z = Σ_m c_m Bᵐ H
+
+GPR-GNN and PC-Conv have this form; they differ in B and in what the coefficients are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from elugcn.engine import CSR
+
+
+def polynomial(operator: CSR, h: Tensor, coefficients: Tensor) -> Tensor:
+    """Σ_m c_m Bᵐ H, with gradients to H and to c.
+
+    Args:
+        operator: B, n×n.
+        h: H, n×k.
+        coefficients: c, shape (M+1,).
+
+    Returns:
+        n×k.
+
+    Cost:
+        M products of O(nnz(B)·k), and as many for the gradient of H, which is
+        Σ_m c_m (Bᵀ)ᵐ G. The gradient of c_m is ⟨Bᵐ H, G⟩; M matrices n×k are kept.
+    """
+    out: Tensor = _Polynomial.apply(  # type: ignore[no-untyped-call]
+        h, coefficients, operator
+    )
+    return out
+
+
+class _Polynomial(torch.autograd.Function):
+    """All products as one function: a third of the records of one for each."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, coefficients: Tensor, operator: CSR) -> Tensor:
+        power = h.detach()
+        factors = coefficients.tolist()
+        powers = [power]
+        out: Tensor = power * factors[0]
+        for factor in factors[1:]:
+            power = operator @ power
+            powers.append(power)
+            out.add_(power, alpha=factor)
+        if any(ctx.needs_input_grad):
+            ctx.operator, ctx.factors = operator, factors
+            ctx.save_for_backward(*powers)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        grad_h = grad_c = None
+        if ctx.needs_input_grad[0]:
+            transposed = ctx.operator.T
+            # Horner's scheme keeps nothing but the sum.
+            grad_h = grad * ctx.factors[-1]
+            for factor in reversed(ctx.factors[:-1]):
+                grad_h = (transposed @ grad_h).add_(grad, alpha=factor)
+        if ctx.needs_input_grad[1]:
+            flat = grad.reshape(-1)
+            grad_c = torch.stack([p.reshape(-1) @ flat for p in ctx.saved_tensors])
+        return grad_h, grad_c, None

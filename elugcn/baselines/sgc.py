@@ -1,0 +1,123 @@
+"""SGC: logistic regression on features that were smoothed once.
+
+Wu et al., "Simplifying Graph Convolutional Networks", ICML 2019:
+
+    Ŷ = softmax(Âᴷ X W + b)
+
+This is a GCN without activations between its layers. Âᴷ X has no parameter and is
+computed before training, O(K·E·d). An epoch reads the rows of training and validation
+nodes alone, O(nnz·c) for the entries of those rows. The defaults are the paper's; it
+tuned the decay per dataset, here it is the first value in its code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from elugcn.baselines.search import choices, graph_choices, keeps_features
+from elugcn.baselines.shared_options import Count, NonNegative, Positive
+from elugcn.engine import CSR, SPARSE_DENSITY, Features, GraphInputs
+from elugcn.methods.contract import FitContext
+from elugcn.methods.network import NetworkMethod, SupervisedRows
+from elugcn.methods.options import MAX_COUNT, TrainConfig
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
+
+
+class SGCConfig(TrainConfig):
+    """Options of SGC.
+
+    Attributes:
+        order: K; 0 is plain logistic regression.
+    """
+
+    order: int = Field(2, ge=0, le=MAX_COUNT)
+    lr: Positive = 0.2
+    weight_decay: NonNegative = 5e-6
+    epochs: Count = 100
+
+
+def smooth_features(x: Features, adj: CSR, order: int) -> Features:
+    """Âᴷ X, O(K·E·d) at most; sparse features stay so until they fill up."""
+    for _ in range(order):
+        if isinstance(x, Tensor):
+            x = adj @ x
+            continue
+        x = CSR.from_scipy(adj.to_scipy() @ x.to_scipy()).to(x.value.device)
+        if x.nnz > SPARSE_DENSITY * x.shape[0] * x.shape[1]:
+            x = x.to_dense()
+    return x
+
+
+class SGCNetwork(nn.Module):
+    """One linear map of smoothed features."""
+
+    def __init__(self, config: SGCConfig, shapes: Shapes) -> None:
+        super().__init__()
+        self.order = config.order
+        self.weight = nn.Parameter(torch.empty(shapes.in_channels, shapes.out_channels))
+        self.bias = nn.Parameter(torch.zeros(shapes.out_channels))
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, inputs: GraphInputs) -> Tensor:
+        """Logits n×c from features as they are."""
+        assert isinstance(inputs.adj, CSR)
+        return self.rows(smooth_features(inputs.x, inputs.adj, self.order))
+
+    def rows(self, smoothed: Features) -> Tensor:
+        """Logits m×c of m rows of Âᴷ X."""
+        if isinstance(smoothed, CSR):
+            return smoothed @ self.weight + self.bias
+        # Products with as few columns as there are classes are slow, and their
+        # gradients slower. The transposed product is not.
+        return (self.weight.T @ smoothed.T).T + self.bias
+
+    def first_layer(self) -> list[nn.Parameter]:
+        """All parameters: there is one layer."""
+        return [self.weight, self.bias]
+
+
+class SGC(NetworkMethod[SGCConfig]):
+    """Simplified graph convolution."""
+
+    name = "sgc"
+    summary = "regression on smoothed features"
+    Config = SGCConfig
+
+    def build(self, config: SGCConfig, shapes: Shapes) -> SGCNetwork:
+        """A linear map."""
+        return SGCNetwork(config, shapes)
+
+    def objective(
+        self,
+        network: nn.Module,
+        problem: Problem,
+        config: SGCConfig,
+        context: FitContext,
+    ) -> SupervisedRows:
+        """Cross-entropy on the rows of Âᴷ X, which is computed here."""
+        smoothed = smooth_features(problem.x, problem.adj, config.order)
+        return SupervisedRows(network, problem, smoothed)
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Order, learning rate and decay."""
+        options = graph_choices(trial, traits)
+        return (
+            options
+            | choices(trial, order=(1, 2, 3, 4))
+            | {
+                "epochs": 500,
+                "lr": trial.suggest_float("lr", 0.02, 0.5, log=True),
+                "weight_decay": trial.suggest_float(
+                    "weight_decay", 1e-7, 1e-3, log=True
+                ),
+            }
+        )
+
+    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+        """The authors' settings, with more epochs."""
+        kept = [{"epochs": 500, "feature_norm": "none"}]
+        return [{"epochs": 500}, *(kept if keeps_features(traits) else [])]

@@ -1,0 +1,132 @@
+"""APPNP against PyG's propagation and the closed form of PageRank."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch_geometric.nn as pyg
+from torch import Tensor
+
+from elugcn.baselines.appnp import APPNP, APPNPConfig, APPNPNetwork, pagerank
+from elugcn.engine import CSR, GraphInputs, Workspace, dropout, normalized_adjacency
+from elugcn.errors import InputError
+from elugcn.methods.problem import Shapes
+from elugcn.methods.registry import config_for
+from tests.baselines.contract import (
+    Draw,
+    check_learns_and_restores,
+    check_space,
+    gradient,
+)
+
+
+def graph(directed: bool = False, n: int = 60) -> tuple[Tensor, CSR, Tensor]:
+    """Edges, Â and H."""
+    torch.manual_seed(0)
+    edges = torch.randint(0, n, (2, 3 * n))
+    edges = edges[:, edges[0] != edges[1]]
+    if not directed:
+        edges = torch.cat([edges, edges.flip(0)], dim=1)
+    edges = torch.unique(edges, dim=1)
+    return edges, normalized_adjacency(edges, n), torch.randn(n, 3)
+
+
+def network(**options: Any) -> APPNPNetwork:
+    config = APPNPConfig(hidden_channels=5, **options)
+    return APPNP().build(config, Shapes(4, 3))
+
+
+@pytest.mark.parametrize(("steps", "alpha"), [(0, 0.1), (1, 0.3), (10, 0.1), (4, 1.0)])
+def test_propagation_is_pygs(steps: int, alpha: float) -> None:
+    edges, adj, h = graph()
+    expected = pyg.APPNP(steps, alpha)(h, edges)
+    torch.testing.assert_close(pagerank(adj, h, steps, alpha), expected)
+
+
+def test_many_steps_reach_personalised_pagerank() -> None:
+    _, adj, h = graph()
+    exact = 0.2 * torch.linalg.solve(torch.eye(60) - 0.8 * adj.to_dense(), h)
+    z = pagerank(adj, h, 100, 0.2)
+    torch.testing.assert_close(z, exact, rtol=1e-4, atol=1e-5)
+
+
+def test_the_network_is_an_mlp_and_its_propagation() -> None:
+    _, adj, _ = graph()
+    model, x = network(steps=3, alpha=0.2).eval(), torch.randn(60, 4)
+    mlp = model.mlp
+    h = F.relu(x @ mlp.W1 + mlp.b1) @ mlp.W2 + mlp.b2
+    expected = h
+    for _ in range(3):
+        expected = 0.8 * adj.to_dense() @ expected + 0.2 * h
+    torch.testing.assert_close(model(GraphInputs(x, adj)), expected)
+    assert model.first_layer() == [mlp.W1, mlp.b1]
+
+
+def test_edge_dropout_draws_from_the_whole_graph_in_each_step() -> None:
+    """On the complete graph every step of independent masks averages 40 of them."""
+    n = 40
+    everyone = torch.cartesian_prod(torch.arange(n), torch.arange(n)).T
+    adj = normalized_adjacency(everyone, n, self_loops=False)
+    torch.manual_seed(0)
+    h = torch.ones(n, 1)
+    # If masks piled up, at step k a share of 2⁻ᵏ of the entries would be left, 2ᵏ
+    # times as large: a mean over less than one neighbour, spread accordingly.
+    z = torch.stack([pagerank(adj, h, 6, 0.0, 0.5) for _ in range(200)])
+    assert float(z.mean()) == pytest.approx(1.0, abs=0.05)
+    assert float(z.std()) < 0.35
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("steps", [0, 3])
+def test_gradients_pass_through_dropped_edges(directed: bool, steps: int) -> None:
+    """The same masks, densely: values and gradients agree."""
+    _, adj, h = graph(directed)
+    assert adj.symmetric != directed
+    one, two = h.clone().requires_grad_(), h.clone().requires_grad_()
+    with Workspace(7) as workspace:
+        workspace.begin_step(0)
+        z = pagerank(adj, one, steps, 0.1, 0.5)
+    expected = two
+    with Workspace(7) as workspace:
+        workspace.begin_step(0)
+        for _ in range(steps):
+            expected = 0.9 * dropout(adj, 0.5).to_dense() @ expected + 0.1 * two
+    torch.testing.assert_close(z, expected)
+    torch.testing.assert_close(gradient(z, one), gradient(expected, two))
+    assert torch.equal(one, h)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_edge_dropout_keeps_the_mean(directed: bool) -> None:
+    _, adj, h = graph(directed)
+    exact = pagerank(adj, h, 4, 0.1)
+    # Z is linear in independent masks: its mean is what no mask gives.
+    drawn = torch.stack([pagerank(adj, h, 4, 0.1, 0.4) for _ in range(800)])
+    error = drawn.std(dim=0) / len(drawn) ** 0.5
+    assert bool(((drawn.mean(dim=0) - exact).abs() < 5 * error + 1e-5).all())
+    assert float(error.max()) > 0
+
+
+def test_edges_are_dropped_in_training_only() -> None:
+    _, adj, _ = graph()
+    inputs = GraphInputs(torch.randn(60, 4), adj)
+    model = network(dropout=0.0, edge_dropout=0.5)
+    assert not torch.equal(model.train()(inputs), model(inputs))
+    assert torch.equal(model.eval()(inputs), model(inputs))
+
+
+def test_it_learns_and_restores(checked: Draw) -> None:
+    check_learns_and_restores(checked, "appnp", epochs=40)
+
+
+def test_search() -> None:
+    check_space("appnp", {"direction": 1, "feature_norm": 2})
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"steps": -1}, {"alpha": 1.5}, {"alpha": -0.1}, {"edge_dropout": 1.0}]
+)
+def test_refusals(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"^{next(iter(wrong))} must be .*; got .*$"):
+        config_for("appnp", wrong)
