@@ -1,4 +1,4 @@
-"""The command line: one file per command. Commands parse, call the library and print."""
+"""The command line: one file per command. It parses, calls the library and prints."""
 
 from elugcn.cli.app import main
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from elugcn.cli.common import console, percent, plain_table, print_json
 from elugcn.cli.inspect import RUN_HELP, Path, fitted_graph
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
-from elugcn.insight import explain, check_node
+from elugcn.insight import check_node, explain
 
 # Shares that differ by less than this are equal except for rounding.
 _TIE = 1e-6
