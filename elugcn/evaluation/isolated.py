@@ -23,13 +23,11 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
-import torch
 
+from elugcn.api.files import json_safe
 from elugcn.errors import InputError, MissingExtraError
 
 START_METHOD = "spawn" if sys.platform == "win32" else "forkserver"
@@ -185,31 +183,6 @@ def _die_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def json_safe(value: Any) -> Any:
-    """A value as JSON holds it; numbers that JSON does not have become null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): json_safe(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_safe(one) for one in value]
-    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
-        return json_safe(value.tolist())
-    return str(value) if isinstance(value, Path) else value
-
-
-def peak_rss_mb() -> float:
-    """The most memory that this process has held, in MB."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # getrusage also counts what the parent held when it started this process.
-        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 2**10
-    memory: Any = psutil.Process().memory_info()
-    return float(getattr(memory, "peak_wset", memory.rss)) / 2**20
 
 
 def _resident_mb(pid: int) -> float:

@@ -13,11 +13,11 @@ from typing import Any
 from torch_geometric.data import Data
 
 from elugcn import __version__, api
-from elugcn.api.runs import environment
+from elugcn.api.runs import environment, peak_rss_mb
 from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import check_data
 from elugcn.errors import InputError
-from elugcn.evaluation.isolated import IsolatedError, peak_rss_mb, run_isolated
+from elugcn.evaluation.isolated import IsolatedError, run_isolated
 from elugcn.evaluation.jobs import Job
 from elugcn.evaluation.store import SCHEMA, Record
 

@@ -16,7 +16,6 @@ from elugcn.atomic import whole_path
 from elugcn.errors import InputError
 from elugcn.evaluation.store import Record
 from elugcn.evaluation.tables import escape_markdown
-
 from elugcn_reproduction.figures import svg
 
 if TYPE_CHECKING:

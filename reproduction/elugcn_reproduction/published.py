@@ -48,9 +48,7 @@ _DIRECTED = (
     "we use the direction of links and raw features, and Â has no self-loops; the paper "
     "does not mention any of these"
 )
-_RAW = (
-    "we use raw features, and Â has no self-loops; the paper does not mention either"
-)
+_RAW = "we use raw features, and Â has no self-loops; the paper does not mention either"
 # The first entry whose method and dataset fit holds; empty: all of them.
 _REASONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (

@@ -11,7 +11,6 @@ from typing import Any
 from elugcn.data.datasets import dataset_info, is_on_disk, load_dataset
 from elugcn.errors import InputError
 from elugcn.evaluation import Job, Outcomes, Store, stored_outcomes
-
 from elugcn_reproduction.experiments.base import Experiment, Finished, Planned, Scope
 from elugcn_reproduction.page import Page
 

@@ -23,7 +23,7 @@ QUICK_EPOCHS = 100
 # The member of ``auto`` that has the paper's objective.
 TWO_VIEWS = "two views"
 # Nothing is chosen among members: what a row says is what is trained.
-SINGLE: Mapping[str, Any] = {
+SINGLE: dict[str, Any] = {
     "variants": [],
     "keep_gcn": False,
     "ensemble": False,
@@ -184,7 +184,7 @@ def two_views(dataset: str) -> dict[str, Any]:
     options.pop("name", None)
     # Without a contrast there would be nothing to take away from it.
     weight = options.get("lambda_con", config["lambda_con"]) or 0.1
-    return dict(SINGLE) | options | {"lambda_con": weight}
+    return SINGLE | options | {"lambda_con": weight}
 
 
 def compare_finished(
