@@ -1,0 +1,250 @@
+"""BAGCN (reconstructed): shortcuts to distant nodes by a biaffine score.
+
+Zhang et al., "Building Shortcuts between Distant Nodes with Biaffine Mapping for Graph
+Convolutional Networks", ACM TKDD 2024. There is no public code. This is a
+**reconstruction from the abstract**: a shallow GCN, a biaffine map by which a node
+depends on distant ones directly, so that one hop suffices, and a contrast of several
+views. Its numbers say nothing certain about the published method. The equations are
+our choice:
+
+    P = σ(X W_p), R = σ(X W_r)                 a node as the one that asks or is asked
+    s_uv = [p_u; 1]ᵀ U [r_v; 1]                the biaffine score
+    B_u· = softmax of s_u· over the k best v   that are neither u nor its neighbours
+
+    H₁ = σ(Â X W₀ + b₀),  Z₁ = Â H₁ W₁ + b₁          the local view
+    H₂ = B σ(X W₀' + b₀'),  Z₂ = H₂ W₁' + b₁'        the distant view
+    Z  = Z₁ + β Z₂
+    L  = CE(Z) + ω (CE(Z₁) + CE(Z₂)) + μ InfoNCE(proj H₁, proj H₂)
+
+In InfoNCE up to ``anchors`` random nodes are compared; the same node is the positive.
+The best v are found without gradients, over all pairs in blocks of rows, O(n²·m), every
+``refresh`` epochs. The scores of the n·k pairs that are kept are computed again with
+gradients. What u alone adds to its scores cancels in the softmax. The logits of any
+graph are those of shortcuts found with the selected weights, so validation selects
+among the epochs after which the shortcuts are found anew. Other epochs cost
+O((nnz(X) + n·k)·(m + h) + E·h).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from elugcn.baselines.learned_graph import (
+    Count,
+    InputDropoutConfig,
+    LearnedGraphMethod,
+    LearnedGraphObjective,
+    NonNegative,
+    Positive,
+    Probability,
+    adjacency,
+    common_space,
+)
+from elugcn.baselines.search import choices
+from elugcn.baselines.similar_nodes import best_partners
+from elugcn.engine import (
+    CSR,
+    GraphInputs,
+    dropout,
+    dropout_linear,
+    pair_products,
+    row_softmax,
+    spmm,
+    weighted_spmm,
+)
+from elugcn.methods.options import MAX_COUNT
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
+from elugcn.models.losses import info_nce
+
+
+class BAGCNConfig(InputDropoutConfig):
+    """Options of BAGCN.
+
+    Attributes:
+        roles: m, width of P and R.
+        k: Shortcuts per node.
+        beta: β, the weight of the distant view.
+        mu: μ, the weight of the contrast.
+        omega: ω, the weight of each view's own cross-entropy.
+        tau: Temperature of the contrast.
+        anchors: Nodes compared in a step, at most.
+        refresh: Epochs between two searches for shortcuts.
+    """
+
+    dropout: Probability = 0.5
+    roles: Count = 64
+    k: Count = 10
+    beta: NonNegative = 0.5
+    mu: NonNegative = 0.5
+    omega: NonNegative = 0.1
+    tau: Positive = 0.5
+    anchors: int = Field(1024, ge=2, le=MAX_COUNT)
+    refresh: Count = 10
+    epochs: Count = 300
+
+
+class Biaffine(nn.Module):
+    """s_uv = [p_u; 1]ᵀ U [r_v; 1] for p and r of width m; U is (m+1)×(m+1)."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(channels + 1, channels + 1))
+        nn.init.xavier_uniform_(self.weight)
+
+    def factors(self, p: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
+        """n×(m+1) each, whose inner products are the scores; O(n·m²)."""
+        p, r = F.pad(p, (0, 1), value=1.0), F.pad(r, (0, 1), value=1.0)
+        return p @ self.weight, r
+
+    def forward(self, p: Tensor, r: Tensor, pairs: CSR) -> Tensor:
+        """The score of each stored entry of ``pairs``, O(n·m² + nnz·m)."""
+        return pair_products(pairs, *self.factors(p, r))
+
+
+@dataclass(frozen=True)
+class BothViews:
+    """Fused logits Z, the logits Z₁ and Z₂ of each view, and their hidden H₁ and H₂."""
+
+    logits: Tensor
+    local: Tensor
+    distant: Tensor
+    hidden_local: Tensor
+    hidden_distant: Tensor
+
+
+class BAGCNNetwork(nn.Module):
+    """The local view, the shortcuts, and the distant view over them."""
+
+    def __init__(self, config: BAGCNConfig, shapes: Shapes) -> None:
+        super().__init__()
+        self.config = config
+        h = config.hidden_channels
+        # W_p, W_r, W₀ and W₀' side by side: X is multiplied once.
+        self.widths = [config.roles, config.roles, h, h]
+        self.weight = nn.Parameter(torch.empty(shapes.in_channels, sum(self.widths)))
+        self.bias = nn.Parameter(torch.zeros(sum(self.widths)))
+        with torch.no_grad():
+            for part in torch.split(self.weight, self.widths, dim=1):
+                nn.init.xavier_uniform_(part)
+        self.biaffine = Biaffine(config.roles)
+        self.local = nn.Linear(h, shapes.out_channels)
+        self.distant = nn.Linear(h, shapes.out_channels)
+        for head in (self.local, self.distant):
+            nn.init.xavier_uniform_(head.weight)
+            nn.init.zeros_(head.bias)
+
+    @torch.no_grad()
+    def shortcuts(self, inputs: GraphInputs) -> CSR:
+        """The k best nodes of each node beyond its neighbours, as a pattern n×n.
+
+        Neighbours are the stored entries of Â. A node with fewer than k others has
+        fewer shortcuts. O(nnz(X)·m + n²·m) time, O(n·k) memory.
+        """
+        roles = 2 * self.config.roles
+        z = dropout_linear(inputs.x, self.weight[:, :roles].contiguous(), 0.0)
+        asks, asked = F.relu(z + self.bias[:roles]).chunk(2, dim=1)
+        left, right = self.biaffine.factors(asks, asked)
+        index, score = best_partners(left, right, self.config.k, adjacency(inputs))
+        there = score > -torch.inf
+        crow = F.pad(there.sum(dim=1).cumsum(0), (1, 0)).int()
+        return CSR(crow, index[there].int(), torch.ones_like(score[there]), len(left))
+
+    def forward(self, inputs: GraphInputs) -> Tensor:
+        """Fused logits n×c, with shortcuts found for this graph."""
+        return self.views(inputs, self.shortcuts(inputs)).logits
+
+    def views(self, inputs: GraphInputs, pairs: CSR) -> BothViews:
+        """Both views for given shortcuts, O((nnz(X) + n·k)·(m + h) + nnz(Â)·h)."""
+        config, adj = self.config, adjacency(inputs)
+        p_input = config.first_dropout if self.training else 0.0
+        z = dropout_linear(inputs.x, self.weight, p_input)
+        asks, asked, near, far = torch.split(z, self.widths, dim=1)
+        bias = torch.split(self.bias, self.widths)
+        p, r = self._drop(F.relu(asks + bias[0])), self._drop(F.relu(asked + bias[1]))
+        share = row_softmax(pairs, self.biaffine(p, r, pairs))
+        h2 = weighted_spmm(pairs, share, self._drop(F.relu(far + bias[3])))
+        h1 = F.relu(spmm(adj, near, bias[2]))
+        z1 = spmm(adj, F.linear(self._drop(h1), self.local.weight), self.local.bias)
+        z2 = self.distant(h2)
+        return BothViews(z1 + config.beta * z2, z1, z2, h1, h2)
+
+    def first_layer(self) -> list[nn.Parameter]:
+        """The parameters that ``decay="first"`` decays."""
+        return [self.weight, self.bias]
+
+    def _drop(self, z: Tensor) -> Tensor:
+        return dropout(z, self.config.dropout if self.training else 0.0)
+
+
+class BAGCNObjective(LearnedGraphObjective[BAGCNNetwork, BAGCNConfig]):
+    """Cross-entropy of the views and their contrast, over shortcuts found regularly."""
+
+    def __init__(
+        self, model: BAGCNNetwork, problem: Problem, config: BAGCNConfig
+    ) -> None:
+        super().__init__(model, problem, config)
+        self.validate_every = config.refresh
+        h = config.hidden_channels
+        self.head = nn.Sequential(nn.Linear(h, h), nn.ELU()).to(problem.y.device)
+        self.extra = (self.head,)
+        self.pairs = model.shortcuts(self.inputs)
+
+    def loss(self, epoch: int) -> Tensor:
+        """L."""
+        return self.loss_of(self.model.views(self.inputs, self.pairs))
+
+    def loss_of(self, both: BothViews) -> Tensor:
+        """L of given views, O(n·c + anchors²·h)."""
+        config = self.config
+
+        def ce(logits: Tensor) -> Tensor:
+            known = logits.index_select(0, self.train_index)
+            return F.cross_entropy(known, self.target)
+
+        total = ce(both.logits)
+        if config.omega:
+            total = total + config.omega * (ce(both.local) + ce(both.distant))
+        if config.mu:
+            n = both.logits.size(0)
+            some = torch.randperm(n, device=both.logits.device)[: config.anchors]
+            hidden = (both.hidden_local, both.hidden_distant)
+            a, b = (self.head(h.index_select(0, some)) for h in hidden)
+            total = total + config.mu * info_nce(a, b, config.tau)
+        return total
+
+    def val_logits(self) -> Tensor:
+        """Logits of the validation nodes, with shortcuts found anew."""
+        self.pairs = self.model.shortcuts(self.inputs)
+        return self.model.views(self.inputs, self.pairs).logits[self.val_index]
+
+
+class BAGCN(LearnedGraphMethod[BAGCNConfig]):
+    """BAGCN as reconstructed from its abstract."""
+
+    name = "bagcn"
+    summary = "BAGCN (reconstructed): shortcuts"
+    Config = BAGCNConfig
+    Network = BAGCNNetwork
+    Objective = BAGCNObjective
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Shortcuts, weights of the terms, dropout and training."""
+        found = common_space(trial, traits) | choices(
+            trial,
+            k=(5, 10, 20),
+            beta=(0.1, 0.5, 1.0),
+            mu=(0.1, 0.5, 1.0),
+            dropout=(0.5, 0.7),
+            lr=(0.005, 0.01),
+        )
+        return found | {"epochs": 600}
+
+    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+        """The defaults and a larger neighbourhood; the authors published nothing."""
+        return [{}, {"k": 20, "beta": 1.0, "mu": 0.1}]

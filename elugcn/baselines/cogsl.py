@@ -1,0 +1,551 @@
+"""CoGSL: two views of the graph, compressed to what the labels need, and fused.
+
+Liu et al., "Compact Graph Structure Learning via Mutual Information Compression", WWW
+2022. The views V₁, V₂ are the graph and its personalised PageRank.
+
+    estimator i    E = σ(V_i X W + b),   π_u· = softmax of wᵀ E_v over the v in row u
+                   V' = V_i + μ_i π,     V_i'' = D^-½ (V' + V'ᵀ + I) D^-½
+    fusion         V* = diag(β₁) V₁'' + diag(β₂) V₂''
+    classifiers    three GCNs, one for each of V₁'', V₂'' and V*
+
+β_u is the softmax over the views of a (l log p₁ + (1 − l) log(p₁ − p₂)) for the two
+largest class probabilities p₁ ≥ p₂ that the view's classifier gives node u: the surer
+view counts for more. (The published score of a pair has a part of u, too; it cancels in
+the softmax of row u.) Three sets of weights take turns:
+
+    (a) the estimators of the views:      min L_cls − w L_mi
+    (b) the classifiers:                  min L_cls = 0.3 CE(V*) + 0.35 Σ_i CE(V_i'')
+    (c) the estimators of information:    min L_mi
+
+where L_mi = 0.3 l(V₁'', V₂'') + 0.35 Σ_i l(V*, V_i''),
+
+with ``view_steps``, ``classifier_steps`` and ``mi_steps`` steps in each round t, and
+w = clip(ln(1 + growth · t), 0.05, 0.1). l is InfoNCE between the vectors that a GCN layer
+and a shared projection give to each node on either graph. It is a loss: to subtract it
+in (a) makes the views say less about each other. An epoch is one step of (b).
+
+This is a sparse variant, which makes graphs possible on which the published dense code
+runs out of memory. V₂ holds the ``k`` largest PageRank entries of each row where the
+paper keeps all; an estimator re-weights the pairs that its view holds, where the paper
+also offers pairs two hops apart; InfoNCE compares ``anchors`` sampled nodes; views are
+fixed, without dropout, while classifiers learn; classifiers also drop entries of X
+(``input_dropout=0`` does not, as in the published code).
+
+The defaults follow what is in public use for Cora, with a smaller learning rate of the
+estimators and, to save time, fewer steps of (a) and (c), which are 5, 1 and 10 there.
+Training ends after 100 rounds, or 100 steps of (b) without a better validation, where
+the authors' code has 200 rounds; dropout is on nodes, not on pairs.
+
+Each step costs O(nnz(X)·h + E·h), E the entries of both views; the PageRank costs 10
+products with n columns, once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from elugcn.baselines.learned_graph import (
+    Count,
+    InputDropoutConfig,
+    LearnedGraphMethod,
+    LearnedGraphObjective,
+    NonNegative,
+    PerGraph,
+    Positive,
+    Probability,
+    Share,
+    common_space,
+    is_dense,
+    is_large,
+)
+from elugcn.baselines.search import choices
+from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN
+from elugcn.engine import (
+    CSR,
+    Features,
+    GraphInputs,
+    dropout,
+    dropout_linear,
+    normalized_adjacency,
+    row_softmax,
+    spmm,
+)
+from elugcn.methods.options import MAX_COUNT
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
+from elugcn.models.losses import info_nce
+
+# Below this gap between the two largest probabilities its logarithm would explode.
+GAP = 1e-4
+# How far walks of the PageRank lead, and its numbers in memory at once.
+STEPS = 10
+BLOCK = 2**21
+
+
+class CoGSLConfig(InputDropoutConfig):
+    """Options of CoGSL; those of the network are the classifiers'.
+
+    Attributes:
+        restart: Probability of a restart in the PageRank.
+        k: Entries per row of the PageRank.
+        mu1: μ₁, the weight of what is learned about the first view.
+        mu2: μ₂, the same of the second view.
+        lam: l of the fusion.
+        power: a of the fusion.
+        tau: Temperature of InfoNCE.
+        estimator_channels: Width of the views' estimators.
+        estimator_dropout: Their dropout.
+        estimator_lr: Their learning rate.
+        mi_channels: Width of the estimators of information.
+        mi_lr: Their learning rate.
+        anchors: Nodes that InfoNCE compares, at most.
+        view_steps: Steps of (a) per round.
+        classifier_steps: Steps of (b) per round.
+        mi_steps: Steps of (c) per round.
+        growth: How fast the weight of L_mi grows.
+    """
+
+    restart: float = Field(0.15, gt=0, le=1)
+    k: Count = 40
+    mu1: NonNegative = 1.0
+    mu2: NonNegative = 0.5
+    lam: Share = 0.9
+    power: NonNegative = 0.1
+    tau: Positive = 0.5
+    estimator_channels: Count = 32
+    estimator_dropout: Probability = 0.8
+    estimator_lr: Positive = 0.01
+    mi_channels: Count = 32
+    mi_lr: Positive = 0.01
+    anchors: Count = 512
+    view_steps: int = Field(2, ge=0, le=MAX_COUNT)
+    classifier_steps: Count = 5
+    mi_steps: int = Field(4, ge=0, le=MAX_COUNT)
+    growth: NonNegative = 1e-3
+    dropout: Probability = 0.5
+
+    def compression(self, turn: int) -> float:
+        """The weight w of L_mi in a round."""
+        return min(0.1, max(0.05, math.log1p(self.growth * turn)))
+
+
+# --- views and their fusion --------------------------------------------------------
+
+
+def topk_pagerank(adj: CSR, alpha: float, k: int, steps: int = STEPS) -> CSR:
+    """The k largest entries, not zero, of each row of Π = α (I − (1 − α) Â)⁻¹.
+
+    Rows are iterated in blocks, Π ← (1 − α) Π Â + α I from Π = I, and cut to their
+    largest entries before the next block.
+
+    Args:
+        adj: Â, n×n.
+        alpha: Probability of a restart, in (0, 1].
+        k: Entries per row.
+        steps: Products with Â; the error of Π is about (1 − α)^steps.
+
+    Cost:
+        O(steps·n·nnz(Â)) time, O(n·k) memory.
+    """
+    n, device = adj.shape[0], adj.col.device
+    k, size = min(k, n), max(1, BLOCK // max(1, n))
+    # Allocated before the blocks: small results kept between large ones that are freed
+    # would leave holes in memory.
+    column = torch.empty(n, k, dtype=torch.long, device=device)
+    value = torch.empty(n, k, device=device)
+    for start in range(0, n, size):
+        rows = torch.arange(start, min(start + size, n), device=device)
+        restart = torch.zeros(n, rows.numel(), device=device)
+        restart[rows, rows - start] = 1.0
+        z = restart
+        for _ in range(steps):
+            z = (adj.T @ z).mul_(1.0 - alpha).add_(restart, alpha=alpha)
+        largest, at = torch.topk(z.T, k, dim=1)
+        column[rows], order = at.sort(dim=1)
+        value[rows] = largest.gather(1, order)
+    stored = value > 0
+    crow = F.pad(stored.sum(dim=1).cumsum(0), (1, 0)).to(adj.crow.dtype)
+    return CSR(crow, column[stored].to(adj.col.dtype), value[stored], n)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A view V_i as it is given, and where the entries of V' + V'ᵀ come from.
+
+    Attributes:
+        given: V_i, whose entries the estimator re-weights.
+        both: The pattern of V_i + V_iᵀ.
+        here: For each entry (u, v) of ``both`` the place of (u, v) in V_i; nnz(V_i) if
+            there is none.
+        there: The same of (v, u).
+    """
+
+    given: CSR
+    both: CSR
+    here: Tensor
+    there: Tensor
+
+    @classmethod
+    def of(cls, given: CSR) -> View:
+        """Lay out V + Vᵀ, O(nnz log nnz)."""
+        n, nnz = given.shape[0], given.nnz
+        row, col = given.row, given.col.long()
+        key = row * n + col
+        union = torch.unique(torch.cat([key, col * n + row]))
+        u, v = union // n, union % n
+        crow = F.pad(torch.bincount(u, minlength=n).cumsum(0), (1, 0))
+
+        def places(wanted: Tensor) -> Tensor:
+            at = torch.searchsorted(key, wanted).clamp_(max=max(0, nnz - 1))
+            return torch.where(key[at] == wanted, at, nnz) if nnz else at
+
+        ones = torch.ones(u.numel(), device=u.device)
+        dtype = given.crow.dtype
+        both = CSR(crow.to(dtype), v.to(dtype), ones, n)
+        # The transpose of a symmetric Â is no use: π is not symmetric.
+        given = replace(given, symmetric=False)
+        return cls(given, both, places(union), places(v * n + u))
+
+    def symmetric(self, value: Tensor, self_loops: bool = True) -> Propagation:
+        """V'' for the entries of V', with gradients to them; O(nnz)."""
+        value = F.pad(value, (0, 1))
+        weight = value.index_select(0, self.here) + value.index_select(0, self.there)
+        return Propagation(self.both, weight, self_loops)
+
+
+def given_views(adj: CSR, restart: float, k: int) -> tuple[View, View]:
+    """Â, and its PageRank with k entries per row, normalised."""
+    pagerank = topk_pagerank(adj, restart, k)
+    index = torch.stack([pagerank.col.long(), pagerank.row])
+    far = normalized_adjacency(index, adj.shape[0], pagerank.value, self_loops=False)
+    return View.of(adj), View.of(far.to(adj.col.device))
+
+
+class Fused:
+    """V* = Σ diag(β_i) V_i''.
+
+    Args:
+        graphs: V₁'' and V₂''.
+        beta: β, n×2.
+    """
+
+    def __init__(self, graphs: Sequence[Propagation], beta: Tensor) -> None:
+        self.graphs = graphs
+        self.beta = beta
+
+    def __matmul__(self, z: Tensor) -> Tensor:
+        """The product, as the sum of both."""
+        one, two = self.graphs
+        return self.beta[:, :1] * (one @ z) + self.beta[:, 1:] * (two @ z)
+
+
+def fusion_weights(logits: Sequence[Tensor], lam: float, power: float) -> Tensor:
+    """β, n×2: how much each view counts for each node, O(n·c).
+
+    Args:
+        logits: Of each view's classifier, n×c.
+        lam: l, the share of the largest probability; the rest is the gap's.
+        power: a.
+    """
+    sure = []
+    for z in logits:
+        top = F.softmax(z, dim=1).topk(min(2, z.size(1)), dim=1).values
+        gap = (top[:, 0] - top[:, -1]).clamp(min=GAP)
+        sure.append(lam * top[:, 0].log() + (1 - lam) * gap.log())
+    return F.softmax(power * torch.stack(sure, dim=1), dim=1)
+
+
+class Estimator(nn.Module):
+    """Re-weights the entries of one view."""
+
+    def __init__(self, in_channels: int, mu: float, config: CoGSLConfig) -> None:
+        super().__init__()
+        h = config.estimator_channels
+        self.mu = mu
+        self.self_loops = config.self_loops
+        self.dropout = config.estimator_dropout
+        self.weight = nn.Parameter(torch.empty(in_channels, h))
+        self.bias = nn.Parameter(torch.zeros(h))
+        self.head = nn.Linear(h, 1, bias=False)
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.xavier_uniform_(self.head.weight)
+
+    def forward(self, x: Features, view: View) -> Propagation:
+        """V'', O(nnz(X)·h + nnz(V)·h)."""
+        given = view.given
+        e = F.relu(spmm(given, dropout_linear(x, self.weight, 0.0), self.bias))
+        score = self.head(dropout(e, self.dropout if self.training else 0.0)).squeeze(1)
+        share = row_softmax(given, score.index_select(0, given.col))
+        return view.symmetric(given.value + self.mu * share, self.self_loops)
+
+
+class CoGSLNetwork(nn.Module):
+    """Two estimators and three classifiers."""
+
+    def __init__(self, config: CoGSLConfig, shapes: Shapes) -> None:
+        super().__init__()
+        self.config = config
+        d = shapes.in_channels
+        ends = (d, config.hidden_channels, shapes.out_channels)
+        self.estimators = nn.ModuleList(
+            Estimator(d, mu, config) for mu in (config.mu1, config.mu2)
+        )
+        self.classifiers = nn.ModuleList(
+            WeightedGCN(*ends, config.dropout, config.first_dropout) for _ in range(3)
+        )
+        self.given = PerGraph(lambda adj: given_views(adj, config.restart, config.k))
+
+    def views(self, inputs: GraphInputs) -> list[Propagation]:
+        """V₁'' and V₂''."""
+        given = self.given(inputs)
+        pairs = zip(self.estimators, given, strict=True)
+        return [estimate(inputs.x, view) for estimate, view in pairs]
+
+    def classify(
+        self, x: Features, views: Sequence[Propagation]
+    ) -> tuple[list[Tensor], Fused]:
+        """Logits on V₁'', V₂'' and V*, and V*."""
+        first, second, third = self.classifiers
+        one, two = first(x, views[0]), second(x, views[1])
+        beta = fusion_weights((one, two), self.config.lam, self.config.power)
+        fused = Fused(views, beta)
+        return [one, two, third(x, fused)], fused
+
+    def forward(self, inputs: GraphInputs) -> Tensor:
+        """Logits n×c on V*."""
+        return self.classify(inputs.x, self.views(inputs))[0][-1]
+
+    def first_layer(self) -> list[nn.Parameter]:
+        """What ``decay="first"`` decays: the first layers of the classifiers."""
+        return [
+            p
+            for gcn in self.classifiers
+            if isinstance(gcn, WeightedGCN)
+            for p in gcn.first_layer()
+        ]
+
+
+# --- mutual information ------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """Some rows of a view V'', for what is computed of a sample of nodes only.
+
+    Attributes:
+        nodes: The rows.
+        part: The pattern of these rows.
+        places: Where their entries stand in V''.
+    """
+
+    nodes: Tensor
+    part: CSR
+    places: Tensor
+
+    @classmethod
+    def of(cls, view: Propagation, nodes: Tensor) -> Anchors:
+        """The rows ``nodes`` of a view, O(their entries)."""
+        pattern = view.matrix
+        start = pattern.crow.long()
+        count = (start[1:] - start[:-1])[nodes]
+        crow = F.pad(count.cumsum(0), (1, 0))
+        row = torch.repeat_interleave(count)
+        places = torch.arange(row.numel(), device=row.device) - crow[row]
+        places += start[nodes][row]
+        dtype, col = pattern.crow.dtype, pattern.col[places]
+        ones = torch.ones(col.numel(), device=col.device)
+        return cls(nodes, CSR(crow.to(dtype), col, ones, pattern.n_cols), places)
+
+    def rows(self, view: Propagation, z: Tensor) -> Tensor:
+        """These rows of V'' Z, with gradients to both."""
+        z = z * view.scale
+        value = view.matrix.value.index_select(0, self.places)
+        out = self.part.with_values(value) @ z
+        if view.self_loops:
+            out = out + z.index_select(0, self.nodes)
+        return out * view.scale.index_select(0, self.nodes)
+
+
+class MutualInformation(nn.Module):
+    """L_mi: three encoders, one per graph, and their projection.
+
+    Args:
+        in_channels: d.
+        hidden_channels: Width h of the vectors.
+        tau: Temperature of InfoNCE.
+    """
+
+    def __init__(self, in_channels: int, hidden_channels: int, tau: float) -> None:
+        super().__init__()
+        h = hidden_channels
+        self.tau = tau
+        # The weights of the three encoders side by side: X is multiplied once.
+        parts = (nn.init.xavier_uniform_(torch.empty(in_channels, h)) for _ in range(3))
+        self.weight = nn.Parameter(torch.cat(list(parts), dim=1))
+        self.biases = nn.ParameterList(torch.zeros(h) for _ in range(3))
+        self.slopes = nn.ModuleList(nn.PReLU() for _ in range(3))
+        self.project = nn.Sequential(nn.Linear(h, h), nn.ELU(), nn.Linear(h, h))
+
+    def encoded(self, x: Features) -> Tensor:
+        """X W of the three encoders side by side, n×3h."""
+        return dropout_linear(x, self.weight, 0.0)
+
+    def forward(
+        self, encoded: Tensor, fused: Fused, anchors: Sequence[Anchors]
+    ) -> Tensor:
+        """L_mi = 0.3 l(V₁'', V₂'') + 0.35 Σ_i l(V*, V_i''), O(m·h·(m + row)).
+
+        Args:
+            encoded: X W.
+            fused: V*, and with it V₁'' and V₂''.
+            anchors: The sample, in each view.
+        """
+        own = encoded.chunk(3, dim=1)
+        first, second = (
+            a.rows(v, torch.cat([own[i], own[2]], dim=1)).chunk(2, dim=1)
+            for i, (a, v) in enumerate(zip(anchors, fused.graphs, strict=True))
+        )
+        beta = fused.beta.index_select(0, anchors[0].nodes)
+        both = beta[:, :1] * first[1] + beta[:, 1:] * second[1]
+        parts = zip((first[0], second[0], both), self.biases, self.slopes, strict=True)
+        one, two, star = (self.project(slope(z + b)) for z, b, slope in parts)
+        to_fused = info_nce(star, one, self.tau) + info_nce(star, two, self.tau)
+        return 0.3 * info_nce(one, two, self.tau) + 0.35 * to_fused
+
+
+# --- turns -------------------------------------------------------------------------
+
+
+class CoGSLObjective(LearnedGraphObjective[CoGSLNetwork, CoGSLConfig]):
+    """The three sets of weights and the steps of each.
+
+    The training loop takes the steps of the classifiers; at the start of a round the
+    other two have theirs.
+
+    Attributes:
+        views: V₁'' and V₂'' without gradients and without dropout.
+    """
+
+    def __init__(
+        self, model: CoGSLNetwork, problem: Problem, config: CoGSLConfig
+    ) -> None:
+        super().__init__(model, problem, config)
+        d = problem.shapes.in_channels
+        self.mutual = MutualInformation(d, config.mi_channels, config.tau)
+        self.mutual.to(problem.y.device)
+        self.of_views = torch.optim.Adam(
+            model.estimators.parameters(), config.estimator_lr, fused=True
+        )
+        self.of_mi = torch.optim.Adam(
+            self.mutual.parameters(), config.mi_lr, fused=True
+        )
+        self.decay = torch.optim.lr_scheduler.ExponentialLR(self.of_views, 0.99)
+        self.views = self.fixed_views()
+
+    def loss(self, epoch: int) -> Tensor:
+        """L_cls for the classifiers."""
+        turn, step = divmod(epoch, self.config.classifier_steps)
+        if step == 0:
+            if turn:
+                self.learn_information()
+            self.learn_views(turn)
+        return self.classification(self.model.classify(self.inputs.x, self.views)[0])
+
+    def classification(self, logits: Sequence[Tensor]) -> Tensor:
+        """L_cls."""
+        known = (z.index_select(0, self.train_index) for z in logits)
+        one, two, fused = (F.cross_entropy(z, self.target) for z in known)
+        return 0.3 * fused + 0.35 * (one + two)
+
+    def val_logits(self) -> Tensor:
+        """Logits of the validation nodes on V*."""
+        logits = self.model.classify(self.inputs.x, self.views)[0][-1]
+        return logits[self.val_index]
+
+    def learn_views(self, turn: int) -> None:
+        """Turn (a)."""
+        parameters = list(self.model.estimators.parameters())
+        anchors = self.sample()
+        with torch.no_grad():
+            encoded = self.mutual.encoded(self.inputs.x)
+        weight = self.config.compression(turn)
+        for _ in range(self.config.view_steps):
+            views = self.model.views(self.inputs)
+            logits, fused = self.model.classify(self.inputs.x, views)
+            information = self.mutual(encoded, fused, anchors)
+            loss = self.classification(logits) - weight * information
+            self.of_views.zero_grad()
+            loss.backward(inputs=parameters)  # type: ignore[no-untyped-call]
+            self.of_views.step()
+        if self.config.view_steps:
+            self.decay.step()
+        # The optimizer of the classifiers must not step the estimators.
+        self.of_views.zero_grad(set_to_none=True)
+        self.views = self.fixed_views()
+
+    def learn_information(self) -> None:
+        """Turn (c)."""
+        if not self.config.mi_steps:
+            return
+        with torch.no_grad():
+            _, fused = self.model.classify(self.inputs.x, self.views)
+        anchors = self.sample()
+        for _ in range(self.config.mi_steps):
+            encoded = self.mutual.encoded(self.inputs.x)
+            loss = self.mutual(encoded, fused, anchors)
+            self.of_mi.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.of_mi.step()
+
+    def sample(self) -> list[Anchors]:
+        """The nodes that InfoNCE compares in this turn, in each view."""
+        n = self.inputs.num_nodes
+        nodes = torch.randperm(n)[: self.config.anchors].to(self.train_index.device)
+        return [Anchors.of(v, nodes) for v in self.views]
+
+    @torch.no_grad()
+    def fixed_views(self) -> list[Propagation]:
+        """V₁'' and V₂'' as evaluation sees them."""
+        training = self.model.training
+        self.model.eval()
+        views = self.model.views(self.inputs)
+        self.model.train(training)
+        return views
+
+
+class CoGSL(LearnedGraphMethod[CoGSLConfig]):
+    """CoGSL, sparse variant."""
+
+    name = "cogsl"
+    summary = "two fused views (sparse variant)"
+    Config = CoGSLConfig
+    Network = CoGSLNetwork
+    Objective = CoGSLObjective
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Views, fusion, dropout and training."""
+        found = common_space(trial, traits) | choices(
+            trial,
+            hidden_channels=(16, 64),
+            restart=(0.1, 0.15, 0.3),
+            mu1=(0.1, 0.5, 1.0),
+            mu2=(0.1, 0.5),
+            lam=(0.5, 0.9),
+            dropout=(0.3, 0.5, 0.8),
+            estimator_lr=(0.001, 0.01, 0.1),
+        )
+        # Time: the second view is the larger one and grows with k.
+        large = is_dense(traits) or is_large(traits)
+        return found | ({"k": 20, "view_steps": 1, "mi_steps": 2} if large else {})
+
+    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+        """Close to what is used for Cora, and to the authors' for Citeseer."""
+        theirs = {"hidden_channels": 16, "mu1": 0.1, "mu2": 0.1, "lam": 0.5}
+        return [{}, theirs | {"restart": 0.1, "estimator_lr": 0.001}]

@@ -1,0 +1,240 @@
+"""Softmax attention over all nodes in linear time, by positive random features.
+
+For Gaussian rows w_m, E[φ(q)ᵀφ(k)] = exp(qᵀk/(τ√h)) with
+
+    φ(x)_m = exp(w_mᵀ x' − ‖x'‖²/2) / √M,    x' = x / (√τ h^¼)
+
+(Choromanski et al., "Rethinking Attention with Performers", ICLR 2021). Attention is a
+quotient of sums of φ. Factors that all keys share, or that one query has alone, cancel:
+the largest exponent is subtracted before exp, and 1/√M is left out.
+
+Shapes: H heads of width h, n nodes, M features, S draws of noise. Queries, keys and
+values are H×n×h, their features H×n×M. Nothing is copied where the heads of a node lie
+beside each other in memory, as a linear map of width H·h leaves them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from elugcn.engine import CSR, pair_products
+
+# NodeFormer's floor under every feature: sums never vanish, and attention to the
+# farthest keys is slightly larger than with softmax.
+EPSILON = 1e-6
+# Keys with a smaller share of a draw's largest weight are left out of the draw.
+NEGLIGIBLE = 1e-10
+# Nodes whose draws are mixed at once, so that they stay in the cache.
+BLOCK = 1024
+
+
+def orthogonal_features(count: int, width: int) -> Tensor:
+    """M×h: Gaussian rows, orthogonal within blocks of h, O(M·h²).
+
+    Each row has the direction of a row of an orthogonal matrix and the length of
+    another Gaussian vector. So every row is Gaussian; orthogonal rows estimate better.
+    """
+    blocks = []
+    for _ in range(-(-count // width)):
+        q, r = torch.linalg.qr(torch.randn(width, width))
+        # Only with these signs is Q uniform among the orthogonal matrices.
+        blocks.append((q * r.diagonal().sign()).T)
+    lengths = torch.randn(count, width).norm(dim=1)
+    return torch.cat(blocks)[:count].mul_(lengths[:, None])
+
+
+def query_features(x: Tensor, projection: Tensor, tau: float = 1.0) -> Tensor:
+    """φ of queries, each up to its own factor: H×n×M, O(H·n·M·h)."""
+    out: Tensor = _Features.apply(x, projection, tau, False)  # type: ignore[no-untyped-call]
+    return out
+
+
+def key_features(x: Tensor, projection: Tensor, tau: float = 1.0) -> Tensor:
+    """φ of keys, up to one factor per head: H×n×M, O(H·n·M·h)."""
+    out: Tensor = _Features.apply(x, projection, tau, True)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Features(torch.autograd.Function):
+    """x ↦ exp(w_mᵀ x' − ‖x'‖²/2 − the largest of them) + ε.
+
+    The largest is that of each row or, if ``shared``, of each head. Computed in one
+    array: autograd would make six of its size and keep three of them.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, projection: Tensor, tau: float, shared: bool
+    ) -> Tensor:
+        heads, n, width = x.shape
+        ctx.scale = tau**-0.5 * width**-0.25
+        rows = _rows(x)
+        out: Tensor = rows @ (projection.T * ctx.scale)
+        size = torch.linalg.vector_norm(rows, dim=1, keepdim=True).square_()
+        out.sub_(size, alpha=ctx.scale**2 / 2)
+        out = out.view(n, heads, -1).transpose(0, 1)
+        largest = out.amax(dim=2, keepdim=True)
+        if shared:
+            largest = largest.amax(dim=1, keepdim=True)
+        out.sub_(largest).exp_().add_(EPSILON)
+        ctx.save_for_backward(x, projection, out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, projection, out = ctx.saved_tensors
+        heads, n, _ = x.shape
+        g = _rows((out - EPSILON).mul_(grad))
+        grad_x = g @ (projection * ctx.scale)
+        total = g.sum(dim=1, keepdim=True)
+        grad_x.addcmul_(_rows(x), total, value=-(ctx.scale**2))
+        return grad_x.view(n, heads, -1).transpose(0, 1), None, None, None
+
+
+def kernel_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Σ_v φ(q_u)ᵀφ(k_v) v_v / Σ_v φ(q_u)ᵀφ(k_v), H×n×h; O(H·n·M·h)."""
+    sums = torch.cat([key.mT @ value, key.sum(dim=1).unsqueeze(2)], dim=2)
+    return mix(query, sums.unsqueeze(1))
+
+
+def noisy_attention(
+    query: Tensor, key: Tensor, value: Tensor, index: Tensor, weight: Tensor
+) -> Tensor:
+    """The mean of S attentions, each to some keys with random weights.
+
+        out_u = (1/S) Σ_s [Σ_v φ(q_u)ᵀφ(k_v) e_sv v_v] / [Σ_v φ(q_u)ᵀφ(k_v) e_sv]
+
+    Args:
+        query: φ(q), H×n×M.
+        key: φ(k), H×n×M.
+        value: v, H×n×h.
+        index: The J keys v of each draw, H×S×J.
+        weight: Their e > 0, H×S×J.
+
+    Cost:
+        O(H·S·(n + J)·M·h) time, O(H·S·J·(M + h)) memory.
+    """
+    # The heads of a node are rows below each other: one gather takes them all.
+    heads = index.size(0)
+    place = index * heads + torch.arange(heads, device=index.device)[:, None, None]
+    k, v = (
+        _rows(x).index_select(0, place.view(-1)).view(*index.shape, -1)
+        for x in (key, value)
+    )
+    k = k * weight[..., None]
+    return mix(query, torch.cat([k.mT @ v, k.sum(dim=2).unsqueeze(3)], dim=3))
+
+
+def mix(query: Tensor, sums: Tensor) -> Tensor:
+    """(1/S) Σ_s [φ(q_u)ᵀ N_s] / [φ(q_u)ᵀ d_s]: H×n×h, O(H·n·S·M·h).
+
+    Args:
+        query: φ(q), H×n×M.
+        sums: [N_s, d_s], H×S×M×(h+1).
+    """
+    out: Tensor = _Mix.apply(query, sums)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Mix(torch.autograd.Function):
+    """The quotients of S draws for a block of nodes at a time, forward and backward.
+
+    Autograd would keep several tensors of H·n·S·h entries and pass over them often.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, sums: Tensor) -> Tensor:
+        ctx.save_for_backward(query, sums)
+        draws = sums.size(1)
+        flat = sums.transpose(1, 2).flatten(2)  # H×M×S·(h+1)
+        out = query.new_empty(*query.shape[:2], sums.size(3) - 1)
+        for rows in _blocks(query):
+            drawn = _by_draw(query[:, rows] @ flat, draws)
+            share = drawn[..., -1:].mul(draws).reciprocal_()
+            torch.sum(drawn[..., :-1].mul_(share), dim=2, out=out[:, rows])
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        query, sums = ctx.saved_tensors
+        draws = sums.size(1)
+        flat = sums.transpose(1, 2).flatten(2)
+        grad_query, grad_flat = torch.empty_like(query), torch.zeros_like(flat)
+        for rows in _blocks(query):
+            part = query[:, rows]
+            drawn = _by_draw(part @ flat, draws)
+            g = grad[:, rows].unsqueeze(2)
+            share = drawn[..., -1:].mul(draws).reciprocal_()
+            pull = drawn[..., :-1].mul_(g).sum(dim=3, keepdim=True)
+            # Quotient rule, in place of the products: g/d and −(g·N)/d².
+            torch.mul(g, share, out=drawn[..., :-1])
+            drawn[..., -1:] = pull.mul_(share.square_()).mul_(-draws)
+            turned = drawn.flatten(2)
+            grad_query[:, rows] = turned @ flat.mT
+            grad_flat.baddbmm_(part.mT, turned)
+        return grad_query, _by_draw(grad_flat, draws).transpose(1, 2)
+
+
+def gumbel_keys(
+    heads: int, nodes: int, draws: int, tau: float
+) -> tuple[Tensor, Tensor]:
+    """Keys with weights e = exp(g/τ) for Gumbel noise g: those that matter, S times.
+
+    Sorted, the weights of a draw fall as j^{−1/τ} on average. For τ = ¼ they are below
+    ``NEGLIGIBLE`` after the 317th. The largest of a draw cancels in the attention. It is
+    subtracted before exp, which would overflow for rare g.
+
+    Returns:
+        Keys and weights, both H×S×J.
+    """
+    # −log of an exponential variable is a Gumbel variable.
+    g = torch.empty(heads, draws, nodes).exponential_()
+    count = nodes
+    if tau * -math.log(NEGLIGIBLE) < math.log(nodes):
+        count = math.ceil(NEGLIGIBLE**-tau)
+    least, index = g.topk(count, dim=2, largest=False, sorted=False)
+    noise = -least.log_() / tau
+    return index, (noise - noise.amax(dim=2, keepdim=True)).exp_()
+
+
+def link_log_likelihood(
+    query: Tensor, key: Tensor, links: CSR, weight: Tensor
+) -> Tensor:
+    """Mean over links and heads of weight_uv · log a_uv, O(E·H·M).
+
+    a_uv = φ(q_u)ᵀφ(k_v) / Σ_w φ(q_u)ᵀφ(k_w) is the attention of u to v.
+
+    Args:
+        query: φ(q), H×n×M.
+        key: φ(k), H×n×M.
+        links: The pairs uv as a pattern n×n; one may occur more than once.
+        weight: Of each pair, (E,).
+    """
+    if not weight.numel():
+        return weight.sum()
+    total = (query @ key.sum(dim=1).unsqueeze(2)).squeeze(2)
+    heads = zip(query.unbind(), key.unbind(), strict=True)
+    kernel = torch.stack([pair_products(links, q, k) for q, k in heads])
+    likelihood = kernel.log() - total.log().index_select(1, links.row)
+    return (likelihood * weight).mean()
+
+
+def _rows(x: Tensor) -> Tensor:
+    """H×n×k as n·H×k, the heads of a node one below the other."""
+    return x.transpose(0, 1).reshape(-1, x.size(2))
+
+
+def _by_draw(rows: Tensor, draws: int) -> Tensor:
+    """H×r×S·(h+1) as H×r×S×(h+1)."""
+    return rows.view(*rows.shape[:2], draws, -1)
+
+
+def _blocks(query: Tensor) -> list[slice]:
+    return [slice(i, i + BLOCK) for i in range(0, query.size(1), BLOCK)]

@@ -1,0 +1,173 @@
+"""NeuralSparse: each node keeps the k neighbours that help the task.
+
+Zheng et al., "Robust Graph Representation Learning via Neural Sparsification", ICML
+2020. An MLP scores every edge by the features of its ends (``edge_scores``, joint).
+Node i draws k of its neighbours without replacement, in proportion to π_i· = softmax of
+its scores s_i·:
+
+    the k largest of s_ij + g_ij,  g from Gumbel(0, 1)
+    y_ij = softmax over the kept j of (s_ij + g_ij) / τ,   w_ij = y_ij · (number kept)
+
+A node with k neighbours or fewer keeps all. The kept edges, with a self-loop of weight
+1 at each node, carry a two-layer GCN (``weighted_gcn``) through which cross-entropy
+trains both. τ = max(0.05, exp(−rate · epoch)) falls every ``refresh`` epochs. Evaluation
+draws nothing: g = 0, so a node keeps its k largest π.
+
+Choices where the paper leaves room, or where its public re-implementation differs: the
+softmax of a node is over what it kept, and its weights sum to their number, as k draws
+of one edge each would, so that a node's own features do not outweigh all of its
+neighbours; scores look at features and not at the edges' own weights; noise is drawn
+in training only, exactly k edges stay, and a node gathers from those it chose. The
+learning rate (1e-3 there) and the dropout (0.5) are larger by default, the epochs fewer
+(3000 there), and the re-implementation has a dense layer behind the two that propagate.
+
+An epoch costs O(nnz(X)·h + E·s) for a scorer of width s. Gradients flow along kept
+edges only: O(n·k·(s + h)).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from elugcn.baselines.edge_scores import EdgeScorer
+from elugcn.baselines.learned_graph import (
+    Count,
+    InputDropoutConfig,
+    LearnedGraphMethod,
+    LearnedGraphObjective,
+    NonNegative,
+    PerGraph,
+    is_dense,
+)
+from elugcn.baselines.search import choices, graph_choices
+from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
+from elugcn.engine import (
+    CSR,
+    Features,
+    GraphInputs,
+    dropout,
+    row_softmax,
+    row_topk,
+    some_entries,
+)
+from elugcn.methods.problem import GraphTraits, Shapes
+
+COLDEST = 0.05
+
+
+class NeuralSparseConfig(InputDropoutConfig):
+    """Options of NeuralSparse.
+
+    Attributes:
+        k: Edges that a node keeps.
+        scorer_channels: Width of the scorer.
+        rate: How fast the temperature falls.
+        refresh: Epochs between two temperatures.
+    """
+
+    k: Count = 5
+    scorer_channels: Count = 32
+    rate: NonNegative = 1e-3
+    refresh: Count = 50
+    hidden_channels: Count = 128
+    weight_decay: NonNegative = 1e-3
+
+    def temperature(self, epoch: int) -> float:
+        """τ of an epoch."""
+        return max(COLDEST, math.exp(-self.rate * (epoch - epoch % self.refresh)))
+
+
+def gumbel(like: Tensor) -> Tensor:
+    """Standard Gumbel noise."""
+    # −log of an exponential variable; the smallest float keeps it finite.
+    tiny = torch.finfo(like.dtype).tiny
+    return -torch.empty_like(like).exponential_().clamp_(min=tiny).log()
+
+
+class NeuralSparseNetwork(nn.Module):
+    """A scorer of edges, and a GCN on those that are kept."""
+
+    temperature: Tensor
+
+    def __init__(self, config: NeuralSparseConfig, shapes: Shapes) -> None:
+        super().__init__()
+        self.config = config
+        d, c = shapes.in_channels, shapes.out_channels
+        self.scorer = EdgeScorer(d, config.scorer_channels)
+        self.gcn = WeightedGCN(d, config.hidden_channels, c, config.dropout, 0.0)
+        # A buffer, so that it is selected, saved and restored with the weights.
+        self.register_buffer("temperature", torch.ones(()))
+        self.pattern = PerGraph(off_diagonal)
+
+    def sparsify(self, x: Features, pattern: CSR) -> tuple[CSR, Tensor]:
+        """The kept edges and their weights; drawn anew in training."""
+        ends = self.scorer.ends(x)
+        scores = self.scorer.all_scores(ends, pattern)
+        noise = gumbel(scores) if self.training else torch.zeros_like(scores)
+        places = row_topk(pattern, scores + noise, self.config.k)
+        kept = some_entries(pattern, places)
+        # The same scores with gradients, of the kept edges alone.
+        some = self.scorer.scores(ends, kept.row, kept.col) + noise[places]
+        share = row_softmax(kept, some / self.temperature)
+        count = (kept.crow[1:] - kept.crow[:-1]).to(share.dtype)
+        return kept, share * count.index_select(0, kept.row)
+
+    def forward(self, inputs: GraphInputs) -> Tensor:
+        """Logits n×c; the neighbours of a node are the entries of its row of Â."""
+        # One mask for scorer and GCN: to draw it costs as much as a product.
+        x = dropout(inputs.x, self.config.first_dropout if self.training else 0.0)
+        kept, weight = self.sparsify(x, self.pattern(inputs))
+        logits: Tensor = self.gcn(x, Propagation(kept, weight, self.config.self_loops))
+        return logits
+
+    def first_layer(self) -> list[nn.Parameter]:
+        """The parameters that ``decay="first"`` decays."""
+        return self.gcn.first_layer()
+
+
+class NeuralSparseObjective(
+    LearnedGraphObjective[NeuralSparseNetwork, NeuralSparseConfig]
+):
+    """Cross-entropy at a temperature that falls."""
+
+    def loss(self, epoch: int) -> Tensor:
+        """Cross-entropy on the training nodes."""
+        self.model.temperature.fill_(self.config.temperature(epoch))
+        return super().loss(epoch)
+
+
+class NeuralSparse(LearnedGraphMethod[NeuralSparseConfig]):
+    """NeuralSparse with a GCN."""
+
+    name = "neuralsparse"
+    summary = "k learned edges per node"
+    Config = NeuralSparseConfig
+    Network = NeuralSparseNetwork
+    Objective = NeuralSparseObjective
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Edges per node, width, temperature, dropout and training."""
+        dense = is_dense(traits)
+        found = graph_choices(trial, traits) | choices(
+            trial,
+            k=(5, 10, 15, 30, 40) if dense else (3, 5, 10, 15),
+            hidden_channels=(64, 128),
+            rate=(1e-4, 1e-3, 1e-2),
+            dropout=(0.5, 0.7, 0.8),
+            lr=(0.005, 0.01),
+            weight_decay=(0.0, 5e-4, 1e-3, 5e-3) if dense else (5e-4, 1e-3),
+        )
+        if dense:
+            found |= choices(trial, input_dropout=(None, 0.0, 0.5, 0.8))
+        return found
+
+    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+        """The authors' settings for Cora, or more edges where nodes have many."""
+        if is_dense(traits):
+            more = {"k": 30, "dropout": 0.5, "weight_decay": 5e-4}
+            return [{"k": 15, "input_dropout": 0.8}, more | {"input_dropout": 0.5}]
+        return [{}, {"dropout": 0.5}]

@@ -1,0 +1,268 @@
+"""PTDNet: each layer learns which edges to drop.
+
+Luo et al., "Learning to Drop: Robust Graph Neural Network via Topological Denoising",
+WSDM 2021. Layer l scores every edge by the layer's input (``edge_scores``, separate) and
+passes the score α through a gate that is often exactly 0 or 1 (hard concrete):
+
+    s_ij = σ((log ε − log(1 − ε) + α_ij) / τ), ε uniform;  in evaluation s_ij = σ(α_ij)
+    m_ij = clip(s_ij (ζ − γ) + γ, 0, 1)
+
+A layer of the GCN propagates by the gated edges and a self-loop of weight 1 at each
+node. Every epoch draws ``draws`` times, and with logits Z_d of mean Z:
+
+    L = CE(Z) + λ_edges Σ_d Σ_l mean_e σ(α_e − τ log(−γ/ζ))    few open gates
+        + λ_rank Σ_l Σ_{i ≤ rank} σ_i(M_l)                     gated graphs of low rank
+        + λ_cons ½ Σ_d mean_i ‖Z_d,i − Z_i‖²                   draws that agree
+
+with τ = max(0.05, 2 · 0.99^epoch).
+
+Differences from the public code: γ = −0.1 and ζ = 1.1, because the code's γ = 0 makes
+the second term a constant without a gradient; the last term is a mean over nodes where
+the code has a sum (0.01 there is 27 here, for Cora's 2708 nodes), so that its weight
+means the same on every graph; evaluation draws nothing; layers have biases. Scores look
+at features and hidden units, not at the edges' own weights. The weights of the terms
+are smaller by default (0.1, 0.01 and 27 in the code). Other defaults differ, too (in
+the code lr 0.001, 256 hidden units, no dropout, 1000 epochs). Without noise a gate with
+α below log(−γ/ζ) is shut; with noise, at the high temperatures of early epochs, it is
+often open. So evaluation can see far fewer edges than training. Dropout on X is drawn
+once per epoch, that of the hidden layer in every pass: the last term sees the latter.
+
+An epoch costs O(nnz(X)·h + draws·E·h) time and O(draws·(E + n·h)) memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from elugcn.baselines.edge_scores import EdgeScorer
+from elugcn.baselines.learned_graph import (
+    Count,
+    InputDropoutConfig,
+    LearnedGraphMethod,
+    LearnedGraphObjective,
+    NonNegative,
+    PerGraph,
+    Probability,
+    common_space,
+    is_dense,
+)
+from elugcn.baselines.search import choices
+from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
+from elugcn.engine import CSR, GraphInputs
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
+
+HOTTEST, COLDEST = 2.0, 0.05
+
+
+class PTDNetConfig(InputDropoutConfig):
+    """Options of PTDNet.
+
+    Attributes:
+        scorer_channels: Width of the scorers.
+        draws: Passes per epoch.
+        lambda_edges: Weight of the term of open gates.
+        lambda_rank: Weight of the term of singular values.
+        lambda_cons: Weight of the term of draws that agree.
+        rank: How many singular values count.
+        gamma: γ, how far gates reach below 0 before they are clipped.
+        zeta: ζ, how far above 1.
+    """
+
+    scorer_channels: Count = 16
+    draws: Count = 3
+    lambda_edges: NonNegative = 0.01
+    lambda_rank: NonNegative = 1e-3
+    lambda_cons: NonNegative = 1.0
+    rank: Count = 1
+    gamma: float = Field(-0.1, lt=0)
+    zeta: float = Field(1.1, gt=1)
+    hidden_channels: Count = 128
+    dropout: Probability = 0.5
+
+    def temperature(self, epoch: int) -> float:
+        """τ of an epoch."""
+        return max(COLDEST, HOTTEST * 0.99**epoch)
+
+
+def hard_concrete(
+    alpha: Tensor, tau: float | None, gamma: float, zeta: float
+) -> Tensor:
+    """Gates m in [0, 1] of scores α, O(E): drawn at temperature τ, fixed for None."""
+    if tau is not None:
+        u = torch.rand_like(alpha).clamp_(1e-7, 1 - 1e-7)
+        alpha = (alpha + torch.logit(u)) / tau
+    return (alpha.sigmoid() * (zeta - gamma) + gamma).clamp(0.0, 1.0)
+
+
+def open_probability(alpha: Tensor, tau: float, gamma: float, zeta: float) -> Tensor:
+    """P(m > 0) = σ(α − τ log(−γ/ζ)) of each gate."""
+    return (alpha - tau * math.log(-gamma / zeta)).sigmoid()
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One pass: logits n×c, and of both layers the scores α and the gated graph."""
+
+    logits: Tensor
+    scores: tuple[Tensor, Tensor]
+    graphs: tuple[Propagation, Propagation]
+
+
+class PTDNetNetwork(nn.Module):
+    """A two-layer GCN with a gate per edge in each layer."""
+
+    def __init__(self, config: PTDNetConfig, shapes: Shapes) -> None:
+        super().__init__()
+        self.config = config
+        ends = (shapes.in_channels, config.hidden_channels, shapes.out_channels)
+        self.gcn = WeightedGCN(*ends, config.dropout, config.first_dropout)
+        self.scorers = nn.ModuleList(
+            EdgeScorer(width, config.scorer_channels, joint=False) for width in ends[:2]
+        )
+        self.pattern = PerGraph(off_diagonal)
+
+    def draws(
+        self, inputs: GraphInputs, tau: float | None, count: int = 1
+    ) -> list[Draw]:
+        """Passes with gates drawn at temperature τ, or without noise for None.
+
+        What no gate influences is computed once for all of them: drop(X) W and the
+        scores of the first layer.
+        """
+        pattern = self.pattern(inputs)
+        z = self.gcn.first(inputs.x)
+        alpha = self.scorers[0](inputs.x, pattern)
+        return [self._pass(pattern, z, alpha, tau) for _ in range(count)]
+
+    def forward(self, inputs: GraphInputs) -> Tensor:
+        """Logits n×c without noise in the gates."""
+        return self.draws(inputs, None)[0].logits
+
+    def first_layer(self) -> list[nn.Parameter]:
+        """The parameters that ``decay="first"`` decays."""
+        return self.gcn.first_layer()
+
+    def _pass(self, pattern: CSR, z: Tensor, alpha: Tensor, tau: float | None) -> Draw:
+        one = self._gated(pattern, alpha, tau)
+        h = self.gcn.hidden(z, one)
+        second = self.scorers[1](h, pattern)
+        two = self._gated(pattern, second, tau)
+        return Draw(self.gcn.last(h, two), (alpha, second), (one, two))
+
+    def _gated(self, pattern: CSR, alpha: Tensor, tau: float | None) -> Propagation:
+        gates = hard_concrete(alpha, tau, self.config.gamma, self.config.zeta)
+        return Propagation(pattern, gates, self.config.self_loops)
+
+
+class SingularSum:
+    """σ₁ + … + σ_rank of a square matrix that changes a little from call to call.
+
+    Power iteration on a block of vectors gives M ≈ U Σ Vᵀ for the largest values. With
+    U and V held fixed, Σ_i u_iᵀ M v_i is their sum and u_i v_iᵀ its gradient: exactly
+    that of the sum of singular values. Each call starts from the last vectors, so that
+    a few steps suffice.
+
+    Args:
+        rank: How many values.
+        steps: Power steps per call.
+    """
+
+    def __init__(self, rank: int = 1, steps: int = 2) -> None:
+        self.rank = rank
+        self.steps = steps
+        self._right: Tensor | None = None
+
+    def __call__(self, matrix: CSR) -> Tensor:
+        """The sum, with gradients to the entries; O(steps·nnz·rank)."""
+        with torch.no_grad():
+            right = self._right
+            if right is None:
+                n = matrix.n_cols
+                right = torch.rand(n, min(self.rank, n)).to(matrix.value)
+            for _ in range(self.steps):
+                left = torch.linalg.qr(matrix @ right).Q
+                right = torch.linalg.qr(matrix.T @ left).Q
+            self._right = right
+            # Both bases turned so that the i-th vectors belong to the i-th value.
+            u, _, vh = torch.linalg.svd(left.T @ (matrix @ right))
+            left, right = left @ u, right @ vh.T
+        total: Tensor = (left * (matrix @ right)).sum()
+        return total
+
+
+class PTDNetObjective(LearnedGraphObjective[PTDNetNetwork, PTDNetConfig]):
+    """Cross-entropy of the mean logits, and the terms about gates."""
+
+    def __init__(
+        self, model: PTDNetNetwork, problem: Problem, config: PTDNetConfig
+    ) -> None:
+        super().__init__(model, problem, config)
+        self.singular = [SingularSum(config.rank) for _ in range(2)]
+
+    def loss(self, epoch: int) -> Tensor:
+        """L."""
+        tau = self.config.temperature(epoch)
+        draws = self.model.draws(self.inputs, tau, self.config.draws)
+        return self.loss_of(draws, tau)
+
+    def loss_of(self, draws: Sequence[Draw], tau: float) -> Tensor:
+        """L of the passes of an epoch at temperature τ.
+
+        The singular values are those of the last pass, as in the public code.
+        """
+        config = self.config
+        logits = torch.stack([d.logits for d in draws])
+        mean = logits.mean(dim=0)
+        total = F.cross_entropy(mean.index_select(0, self.train_index), self.target)
+        if config.lambda_edges:
+            for alpha in (a for d in draws for a in d.scores if a.numel()):
+                stay = open_probability(alpha, tau, config.gamma, config.zeta)
+                total = total + config.lambda_edges * stay.mean()
+        if config.lambda_rank:
+            for values, graph in zip(self.singular, draws[-1].graphs, strict=True):
+                total = total + config.lambda_rank * values(graph.matrix)
+        if config.lambda_cons:
+            apart = (logits - mean).square().sum() / mean.size(0)
+            total = total + config.lambda_cons * apart / 2
+        return total
+
+
+class PTDNet(LearnedGraphMethod[PTDNetConfig]):
+    """PTDNet with a GCN."""
+
+    name = "ptdnet"
+    summary = "learned gates on edges"
+    Config = PTDNetConfig
+    Network = PTDNetNetwork
+    Objective = PTDNetObjective
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Weights of the terms, gates, dropout and training."""
+        dense = is_dense(traits)
+        found = common_space(trial, traits) | choices(
+            trial,
+            lambda_edges=(0.0, 0.01, 0.1),
+            # The largest singular value grows with the degrees.
+            lambda_rank=(0.0, 1e-4, 1e-3) if dense else (0.0, 1e-3, 1e-2),
+            lambda_cons=(0.01, 0.1, 0.5, 1.0) if dense else (0.1, 1.0, 5.0, 27.0),
+            # γ near the authors' 0 leaves more gates open where nothing is drawn.
+            gamma=(-0.1,) if dense else (-0.1, -0.01),
+            dropout=(0.3, 0.5, 0.7),
+            lr=(0.001, 0.005, 0.01),
+        )
+        return found | ({"hidden_channels": 64} if dense else {})
+
+    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+        """The defaults, and the authors' weights of the terms for Cora."""
+        if is_dense(traits):
+            return [{}, {"lambda_rank": 0.0, "lambda_cons": 0.1}]
+        theirs = {"lambda_edges": 0.1, "lambda_rank": 0.01, "lambda_cons": 27.0}
+        return [{"gamma": -0.01}, theirs | {"gamma": -0.01, "lr": 0.001}]

@@ -1,0 +1,116 @@
+"""A GCN over edges with learned weights.
+
+    Â = D^-½ (W + I) D^-½,   D_i = 1 + Σ_j w_ij,   Z = Â σ(Â X W₁ + b₁) W₂ + b₂
+
+Row i of W holds what node i receives. In a directed graph both sides are divided by the
+degree of the receiving node, as in PyG's ``GCNConv``. Â is never formed: degrees scale
+the rows before and after the product with W. Gradients reach every edge weight.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from elugcn.engine import (
+    CSR,
+    Features,
+    dropout,
+    dropout_linear,
+    some_entries,
+)
+
+
+class Operator(Protocol):
+    """Anything that multiplies an n×h matrix."""
+
+    def __matmul__(self, z: Tensor, /) -> Tensor:
+        """The product."""
+
+
+def off_diagonal(adj: CSR) -> CSR:
+    """The edges of a matrix without its diagonal, as a pattern; O(nnz)."""
+    return some_entries(adj, (adj.row != adj.col).nonzero().squeeze(1))
+
+
+class Propagation:
+    """Â of one set of edge weights.
+
+    Attributes:
+        matrix: W.
+        scale: D^-½, n×1.
+
+    Args:
+        pattern: Row i has an entry for every edge into node i; no diagonal.
+        weight: Weights ≥ 0 of the entries, (E,).
+        self_loops: Whether I is added. Without it D may be small; D^-½ is at most 10.
+    """
+
+    def __init__(self, pattern: CSR, weight: Tensor, self_loops: bool = True) -> None:
+        self.matrix = pattern.with_values(weight)
+        self.self_loops = self_loops
+        degree = weight.new_full((pattern.n_cols,), float(self_loops))
+        degree = degree.index_add(0, pattern.row, weight)
+        self.scale = degree.clamp(min=0.01).rsqrt()[:, None]
+
+    def __matmul__(self, z: Tensor) -> Tensor:
+        """The product Â Z, O(E·h)."""
+        z = z * self.scale
+        out = self.matrix @ z
+        return (out + z if self.self_loops else out) * self.scale
+
+
+class WeightedGCN(nn.Module):
+    """A GCN of two layers on any propagation.
+
+    Args:
+        in_channels: d.
+        hidden_channels: h.
+        out_channels: c.
+        dropout: Probability of dropping a hidden unit.
+        input_dropout: Probability of dropping an entry of X.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        dropout: float,
+        input_dropout: float,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        ends = [in_channels, hidden_channels, out_channels]
+        self.weights = nn.ParameterList(
+            nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(ends)
+        )
+        self.biases = nn.ParameterList(torch.zeros(b) for b in ends[1:])
+
+    def forward(self, x: Features, graph: Operator) -> Tensor:
+        """Logits n×c, O(nnz(X)·h + E·h)."""
+        return self.last(self.hidden(self.first(x), graph), graph)
+
+    def first(self, x: Features) -> Tensor:
+        """The product drop(X) W₁, n×h: the part that does not depend on the graph."""
+        p = self.input_dropout if self.training else 0.0
+        return dropout_linear(x, self.weights[0], p)
+
+    def hidden(self, z: Tensor, graph: Operator) -> Tensor:
+        """σ(Â Z + b₁), n×h."""
+        return F.relu(graph @ z + self.biases[0])
+
+    def last(self, h: Tensor, graph: Operator) -> Tensor:
+        """Â drop(H) W₂ + b₂, n×c."""
+        z = dropout(h, self.dropout if self.training else 0.0) @ self.weights[1]
+        logits: Tensor = graph @ z + self.biases[1]
+        return logits
+
+    def first_layer(self) -> list[nn.Parameter]:
+        """The parameters that ``decay="first"`` decays."""
+        return [self.weights[0], self.biases[0]]
