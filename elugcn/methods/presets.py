@@ -27,12 +27,20 @@ def preset(method: str, dataset: str) -> dict[str, Any]:
 def tuned_options(
     method: str, dataset: str | None, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The tuned options of a dataset with a user's options on top.
+    """The tuned options of a dataset with a user's options on top."""
+    tuned = {} if dataset is None else preset(method, dataset)
+    return with_options(method, tuned, options)
 
-    An option that the user sets holds for every variant of the method ``auto``: tuned
+
+def with_options(
+    method: str, values: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Options with other options on top.
+
+    An option that the user sets holds for every variant of the method ``auto``:
     variants lose their own value, unless the user gives the variants too.
     """
-    values = {} if dataset is None else preset(method, dataset)
+    values = dict(values)
     field = get_method(method).Config.model_fields.get("variants")
     if field is not None and options and "variants" not in options:
         variants = values.get("variants", field.get_default(call_default_factory=True))

@@ -1,0 +1,167 @@
+"""Options from presets, YAML files and ``key=value`` pairs to one configuration.
+
+Later wins: the method's defaults, the preset of a dataset, a file, single options. An
+unknown option is an error everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from elugcn.errors import InputError
+from elugcn.methods.options import MethodConfig, make_config, unknown_option
+from elugcn.methods.presets import preset as preset_of
+from elugcn.methods.presets import with_options
+from elugcn.methods.registry import GRAPH_ONLY, get_method, resolve_name
+
+SCHEMA = 2  # of config.yaml
+# Method names of config.yaml with schema 1.
+_NAMES_BEFORE = {"elu-gcn": "auto", "elu-gcn-paper": "elu-gcn"}
+_RUN_KEYS = ("schema", "method", "dataset", "split", "seed", "graph", "options")
+
+
+def resolve_config(
+    method: str,
+    preset: str | None = None,
+    file: str | Path | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> MethodConfig:
+    """The configuration of a method from all sources, checked.
+
+    Args:
+        method: Name of the method.
+        preset: Dataset whose tuned options are the starting point.
+        file: YAML file with options, or the ``config.yaml`` of a run.
+        options: Single options.
+    """
+    method = resolve_name(method)
+    kind, of = get_method(method).Config, f"method {method}"
+    values = {} if preset is None else preset_of(method, preset)
+    if file is not None:
+        values = with_options(method, values, _options_of(Path(file), method))
+    values = with_options(method, values, options or {})
+    config: MethodConfig = make_config(kind, values, of)
+    return config
+
+
+def _options_of(path: Path, method: str) -> dict[str, Any]:
+    """The options in a file, checked against those of the method."""
+    content = read_config_file(path)
+    known = list(get_method(method).Config.model_fields)
+    options = content.get("options", content)
+    asked = resolve_name(str(content.get("method", method)))
+    if asked != method:
+        if method != GRAPH_ONLY or asked not in ("auto", "elu-gcn"):
+            raise InputError(f"{path} is for method {asked!r}, not for {method!r}")
+        # The ELU graph alone has fewer options than the methods that train on it.
+        options = {key: value for key, value in options.items() if key in known}
+    for key in options:
+        if key not in known:
+            raise InputError(unknown_option(str(key), known, str(path)))
+    return options
+
+
+def read_config_file(path: str | Path) -> dict[str, Any]:
+    """A YAML file of options, or the ``config.yaml`` of a run with its keys checked.
+
+    Method names of version 0.1 become those of today.
+    """
+    path = Path(path)
+    try:
+        content = parse_yaml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: file not found") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: can't be read ({error})") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}{_place(error)}: not valid YAML{_reason(error)}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: expected 'key: value' lines")
+    content = {str(key): value for key, value in content.items()}
+    schema = content.pop("schema", SCHEMA)
+    if schema not in (1, SCHEMA):
+        raise InputError(f"{path}: expected schema {SCHEMA}")
+    if "options" not in content:
+        return content
+    for key in content:
+        if key not in _RUN_KEYS:
+            raise InputError(unknown_option(key, list(_RUN_KEYS), str(path)))
+    for key in ("options", "graph"):
+        if content.get(key) is None:
+            content[key] = {}
+        if not isinstance(content[key], dict):
+            raise InputError(f"{path}: {key} must hold 'key: value' lines")
+    if schema == 1 and content.get("method") in _NAMES_BEFORE:
+        content["method"] = _NAMES_BEFORE[content["method"]]
+        known = get_method(content["method"]).Config.model_fields
+        # The method of the paper has no members to choose among any more.
+        gone = {"variants", "keep_gcn", "ensemble"} - known.keys()
+        content["options"] = {
+            key: value for key, value in content["options"].items() if key not in gone
+        }
+    return content
+
+
+def parse_assignments(pairs: Sequence[str], name: str = "options") -> dict[str, Any]:
+    """``["eta=0.3", "form=paper"]`` as a mapping; values are read as YAML.
+
+    Args:
+        pairs: Each ``key=value``; the last of equal keys wins.
+        name: What messages start with.
+    """
+    out: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"{name} {pair}: expected key=value")
+        try:
+            out[key.strip()] = parse_yaml(value)
+        except yaml.YAMLError:
+            raise InputError(f"{name} {pair}: the value is not valid YAML") from None
+    return out
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Plain values; a duplicate key is an error."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        seen = set()
+        for key in (key for key, _ in pairs if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f"duplicate key {key.value!r}"
+                raise yaml.MarkedYAMLError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def parse_yaml(text: str) -> Any:
+    """The content of a YAML text.
+
+    Raises:
+        yaml.YAMLError: Whatever is wrong.
+    """
+    try:
+        return yaml.load(text, Loader=_StrictLoader)  # a SafeLoader: plain values only
+    except yaml.YAMLError:
+        raise
+    # An impossible date, a wrong tag, endless brackets: PyYAML's constructors fail on
+    # them in as many ways.
+    except Exception as error:
+        raise yaml.YAMLError(str(error)) from None
+
+
+def _place(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f", line {mark.line + 1}" if mark else ""
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    problem = getattr(error, "problem", None)
+    return f" ({problem})" if problem else ""

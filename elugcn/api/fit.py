@@ -1,0 +1,292 @@
+"""From a graph to a fitted model: checks, memory, threads, one method."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.api.baselines import known_baselines, train_baselines
+from elugcn.api.config_files import resolve_config
+from elugcn.api.memory import check_memory
+from elugcn.data.fingerprint import graph_fingerprint
+from elugcn.data.validation import CheckedGraph, check_data
+from elugcn.engine import CSR
+from elugcn.errors import InputError
+from elugcn.methods.contract import FitContext, FitResult
+from elugcn.methods.options import MethodConfig
+from elugcn.methods.problem import Problem
+from elugcn.methods.registry import get_method, resolve_name
+from elugcn.training.progress import SILENT, Progress
+from elugcn.training.threads import choose_threads, isolated_torch_state, threads
+
+MAX_SEED = 2**32 - 1  # what the generators of numpy and torch both take
+
+
+@dataclass(frozen=True)
+class StoredGraph:
+    """What a saved model keeps of a graph besides labels and names.
+
+    Attributes:
+        num_features: d.
+        num_edges: Stored edges.
+        fingerprint: Of edges and features.
+    """
+
+    num_features: int
+    num_edges: int
+    fingerprint: str | None
+
+
+@dataclass
+class Fitted:
+    """A method fitted to a graph.
+
+    Attributes:
+        method: Its name.
+        config: Every option, resolved.
+        seed: Of the fit.
+        data: The checked graph. Without ``x`` and ``edge_index`` in a loaded model.
+        result: What the method returned.
+        classes: The classes in the form the user gave them.
+        threads: Threads of the fit.
+        device: Device of the fit.
+        notes: What was unusual about the graph and how it was handled.
+        metadata: How the graph was read, so that the next one is read alike.
+        baselines: Class of every node by simpler models (``gcn``, ``mlp``, ``lpa``),
+            −1 where a model predicts none.
+        stored: Stands for the parts of the graph that a loaded model lacks.
+    """
+
+    method: str
+    config: MethodConfig
+    seed: int
+    data: Data
+    result: FitResult
+    classes: NDArray[Any]
+    threads: int
+    device: str
+    notes: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    baselines: dict[str, Tensor] = field(default_factory=dict)
+    stored: StoredGraph | None = None
+
+    @property
+    def proba(self) -> Tensor:
+        """Class probabilities of every node of the fitted graph, n×c."""
+        return self.result.proba
+
+    def accuracy(self, mask: Tensor) -> float | None:
+        """Share of right predictions among the labelled nodes of a mask."""
+        return accuracy(self.result.logits.argmax(dim=1), self.data.y, mask)
+
+    @property
+    def graph_facts(self) -> StoredGraph:
+        """Sizes and fingerprint of the fitted graph, O(E + n·d)."""
+        if self.stored is not None:
+            return self.stored
+        data = self.data
+        edges = int(data.edge_index.size(1))
+        return StoredGraph(self.num_features, edges, graph_fingerprint(data))
+
+    @property
+    def num_features(self) -> int:
+        """Columns of X."""
+        if self.stored is not None:
+            return self.stored.num_features
+        return int(self.data.x.size(1))
+
+    def logits_for(self, data: Data) -> Tensor:
+        """Logits n×c of another checked graph with the same features."""
+        if self.result.model is None:
+            raise InputError(
+                f"method {self.method!r} can't predict for another graph: it has no "
+                "weights"
+            )
+        if data.x.size(1) != self.num_features:
+            raise InputError(
+                f"the model was fitted with {self.num_features} features; "
+                f"got {data.x.size(1)}"
+            )
+        logits = self.result.model.logits(data).cpu()
+        if logits.shape != (data.num_nodes, len(self.classes)):
+            raise InputError("the model does not have the classes it was fitted to")
+        if not bool(logits.isfinite().all()):
+            raise InputError(
+                "the predictions are not finite; are the features of this graph on "
+                "the scale of those the model was fitted to?"
+            )
+        return logits
+
+
+def accuracy(classes: Tensor, y: Tensor, mask: Tensor) -> float | None:
+    """Share of nodes of a mask whose class is right; None if none has a label."""
+    chosen = mask.cpu() & (y.cpu() >= 0)
+    if not bool(chosen.any()):
+        return None
+    return float((classes.cpu() == y.cpu())[chosen].double().mean())
+
+
+def fit(
+    data: Data | CheckedGraph,
+    method: str = "auto",
+    options: Mapping[str, Any] | MethodConfig | None = None,
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    n_threads: int | None = None,
+    progress: Progress = SILENT,
+    with_baselines: bool = False,
+    metadata: Mapping[str, Any] | None = None,
+) -> Fitted:
+    """Fit a method to a graph.
+
+    PyTorch's random generators, threads, gradient mode and default dtype are the
+    caller's again afterwards.
+
+    Args:
+        data: A graph; it is checked unless it is checked already.
+        method: Name of a method.
+        options: Options of the method; unknown ones are errors.
+        seed: From 0 to 2³² − 1.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        n_threads: Threads; None: chosen by the size of the graph.
+        progress: Shows how far the fit is.
+        with_baselines: Train the simpler models that a report shows, too.
+        metadata: How the graph was read; kept with the model.
+
+    Raises:
+        InputError: The graph or an option is wrong, the training would exceed the
+            memory of this computer, or it diverged.
+    """
+    name = resolve_name(method)
+    config = options if isinstance(options, MethodConfig) else None
+    if config is None:
+        config = resolve_config(name, options=options)
+    if not is_whole(seed) or not 0 <= seed <= MAX_SEED:
+        raise InputError(
+            f"seed must be a whole number from 0 to {MAX_SEED}; got {seed!r}"
+        )
+    place = choose_device(device)
+    with isolated_torch_state(place):
+        # The clock starts here: another fit may have been waited for.
+        start = time.perf_counter()
+        checked = data
+        if not isinstance(checked, CheckedGraph):
+            checked = check_data(checked, seed=int(seed))
+        graph = _without_inference_tensors(checked.data)
+        if place.type == "cpu":
+            check_memory(graph, config)
+        problem = Problem.of(graph, config, place)
+        x, width = problem.x, getattr(config, "hidden_channels", 1)
+        entries = problem.label_adj.nnz + (x.nnz if isinstance(x, CSR) else x.numel())
+        count = choose_threads(entries, width, n_threads)
+        context = FitContext(seed=int(seed), device=place, progress=progress)
+        with threads(count):
+            result = get_method(name).fit(problem, config, context)
+            result.logits = result.logits.cpu()
+            if not bool(result.logits.isfinite().all()):
+                raise InputError(
+                    f"{name}: the training diverged, its output is not finite; "
+                    "try a smaller lr"
+                )
+            result.seconds["total"] = time.perf_counter() - start
+            simple = known_baselines(result)
+            if with_baselines:
+                simple = train_baselines(name, config, problem, context, simple)
+    return Fitted(
+        method=name,
+        config=config,
+        seed=int(seed),
+        data=graph,
+        result=result,
+        classes=class_labels(graph, problem.num_classes),
+        threads=count,
+        device=str(place),
+        notes=checked.notes,
+        metadata=dict(metadata or {}),
+        baselines=simple,
+    )
+
+
+def predict_other(fitted: Fitted, data: Data, features: str | None = None) -> Fitted:
+    """The predictions of a fitted model for another graph; nothing is trained.
+
+    Args:
+        fitted: A fitted or loaded model.
+        data: A graph with the same features. Labels it may carry are kept for
+            comparison if it has the same classes.
+        features: How features are made; None: as for the fitted graph.
+
+    Returns:
+        The model with the other graph and the logits of its nodes.
+    """
+    if fitted.result.model is not None and features is None:
+        # A table schema says itself how features are made.
+        from_tables = getattr(data, "table_schema", None) is not None
+        features = None if from_tables else fitted.metadata.get("features")
+    checked = check_data(data, features=features, require_labels=False).data
+    logits = fitted.logits_for(checked)
+    names = getattr(fitted.data, "class_names", None)
+    if list(checked.class_names or []) != list(names or []):
+        # Labels of other classes say nothing about these predictions.
+        checked.y = torch.full_like(checked.y, -1)
+        checked.class_names = names
+    result = FitResult(logits=logits, model=fitted.result.model)
+    return replace(fitted, data=checked, result=result, baselines={}, stored=None)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; ``auto`` takes CUDA if there is any."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise InputError(f"device must be auto, cpu or cuda; got {name!r}")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device={name!r} was requested, but CUDA is not available")
+    return device
+
+
+def class_labels(data: Data, num_classes: int) -> NDArray[Any]:
+    """The classes in the form the user gave them.
+
+    Arrays bring their own values, tables the strings of their label column, and a
+    ``Data`` object its integers.
+    """
+    classes = getattr(data, "classes", None)
+    # Some PyG datasets use this name for other things.
+    if isinstance(classes, np.ndarray) and classes.shape == (num_classes,):
+        return classes
+    if getattr(data, "table_schema", None) is not None:
+        return np.asarray(data.class_names)
+    return np.arange(num_classes)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer, Python's or numpy's."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _without_inference_tensors(data: Data) -> Data:
+    """The graph; tensors made in inference mode can't take part in a gradient."""
+    values = data.to_dict()
+    made = {k: v for k, v in values.items() if isinstance(v, Tensor) and v.is_inference()}
+    if not made:
+        return data
+    out = copy.copy(data)
+    for key, value in made.items():
+        out[key] = value.clone()
+    return out

@@ -1,0 +1,207 @@
+"""Models that version 0.1 saved (schema 1), in the form of schema 2.
+
+0.1 kept the architecture of every network; 0.2 rebuilds networks from options. Its
+``elu-gcn`` is the method ``auto`` of today, and its ``elu-gcn-paper`` is ``elu-gcn``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elugcn.methods.network import NetworkMethod, below
+from elugcn.methods.problem import Shapes
+from elugcn.methods.registry import config_for, get_method
+
+SCHEMA = 1
+Content = dict[str, Any]
+Tensors = dict[str, Tensor]
+
+_METHODS = {"elu-gcn": "auto", "elu-gcn-paper": "elu-gcn"}
+# Options of an architecture that are options of the method today.
+_OPTIONS = (
+    "hidden_channels", "dropout", "input_dropout", "num_layers", "norm", "residual",
+    "order", "drop_node", "jump",
+)  # fmt: skip
+
+
+def convert(said: Content, tensors: Tensors) -> tuple[Content, Tensors]:
+    """The content of ``model.json`` and the tensors, as schema 2 has them."""
+    method = _METHODS.get(said["method"], said["method"])
+    known = get_method(method).Config.model_fields
+    config = {key: value for key, value in said["config"].items() if key in known}
+    same = ("elugcn", "seed", "threads", "device", "notes", "classes", "epochs")
+    content: Content = {key: said[key] for key in same}
+    content |= {
+        "schema": 2,
+        "method": method,
+        "config": config,
+        "graph": {
+            "name": said["name"],
+            "directed": said["directed"],
+            "num_features": said["num_features"],
+            "num_edges": said["num_edges"],
+            "fingerprint": said.get("digest"),
+            "class_names": said["class_names"],
+            "node_ids": said["node_ids"],
+            "table_schema": said["table_schema"],
+        },
+        "model": None,
+        "graph_mode": said["graph_mode"],
+        "history": said["history"],
+        "seconds": said["seconds"],
+        "metadata": said["facts"],
+        "reading": said["input"],
+    }
+    kept = {k: v for k, v in tensors.items() if not k.startswith("predictor.")}
+    if "predictor" in said:
+        kind, facts = said["predictor_kind"], said["predictor"]
+        own = below("predictor.", tensors)
+        content["model"], model = _model(kind, facts, own, method, config)
+        kept |= _under("model", model)
+    return content, kept
+
+
+def _model(
+    kind: str, facts: Content, tensors: Tensors, method: str, config: Content
+) -> tuple[Content, Tensors]:
+    """The description and the tensors of a model.
+
+    Args:
+        kind: What 0.1 called this kind of model.
+        facts: What 0.1 said of it.
+        tensors: Its own.
+        method: The method that was fitted.
+        config: The options of the fit.
+    """
+    if kind == "blend":
+        return _blend(facts, tensors)
+    if kind == "elu":
+        return _two_view(facts, tensors)
+    if kind == "cs":
+        return _correct_smooth(facts, tensors)
+    if method in ("auto", "elu-graph"):  # their own plain GCN
+        return _network("gcn", _options(facts), facts, tensors)
+    return _network(method, config, facts, tensors)
+
+
+def _network(
+    method: str, config: Content, facts: Content, tensors: Tensors
+) -> tuple[Content, Tensors]:
+    """A single network with the scaling of its features."""
+    sizes = facts["architecture"]
+    shapes = {key: sizes[key] for key in ("in_channels", "out_channels")}
+    description = {
+        "method": method,
+        "config": config,
+        "shapes": shapes,
+        "scaler": facts["scaler"],
+    }
+    scaler = {k: v for k, v in tensors.items() if k.startswith("scaler.")}
+    weights = _renamed(method, config, shapes, below("model.", tensors))
+    return description, scaler | _under("network", weights)
+
+
+def _options(facts: Content) -> Content:
+    """The options that rebuild a GCN or an MLP, from its architecture."""
+    sizes, view = facts["architecture"], facts["view"]
+    if facts["kind"] == "MLP":
+        return {
+            "hidden_channels": sizes["hidden_channels"],
+            "dropout": sizes["dropout"],
+            "activation": "none" if sizes.get("linear") else "relu",
+            "self_loops": view["self_loops"],
+        }
+    options = {key: sizes[key] for key in _OPTIONS if key in sizes} | view
+    if facts["kind"] == "PropagatedMLP":
+        options["sample"] = 1  # how many does not matter any more
+    return options
+
+
+def _two_view(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
+    """A two-view GCN, and the model that gives H if the ELU view has a say."""
+    network = facts["network"]
+    options = _options(network) | {"eta": facts["eta"]}
+    if "sample" in options:
+        options |= {"lambda_con": 0.0}
+    description, weights = _network("elu-gcn", options, network, tensors)
+    if "summary" not in facts:
+        return description, weights
+    kind, source = facts["source_kind"], facts["source"]
+    nested = below("source.", tensors)
+    if kind == "elu":
+        given, own = _two_view(source, nested)
+    else:
+        given, own = _plain(source, nested)
+    summary = {k: v for k, v in tensors.items() if k.startswith("summary.")}
+    extra = {"eta": facts["eta"], "summary": facts["summary"], "source": given}
+    return description | extra, weights | summary | _under("source", own)
+
+
+def _plain(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
+    """A GCN or an MLP inside another model."""
+    name = "mlp" if facts["kind"] == "MLP" else "gcn"
+    return _network(name, _options(facts), facts, tensors)
+
+
+def _blend(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
+    """A weighted mean of several models."""
+    members: list[Content] = []
+    own: Tensors = {}
+    for i, member in enumerate(facts["members"]):
+        build = _two_view if member["kind"] == "elu" else _plain
+        description, part = build(member["state"], below(f"{i}.", tensors))
+        members.append(description)
+        own |= _under(str(i), part)
+    description = {"method": "auto", "members": members, "weights": facts["weights"]}
+    return description, own
+
+
+def _correct_smooth(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
+    """Correct and Smooth around its base model."""
+    config: Any = config_for("cs", facts["config"])
+    method, options = config.base_model()
+    plain = options.model_dump(mode="json")
+    base, own = _network(method.name, plain, facts["base"], tensors)
+    return {"method": "cs", "config": facts["config"], "base": base}, own
+
+
+def _renamed(
+    method: str, config: Content, shapes: Mapping[str, int], weights: Tensors
+) -> Tensors:
+    """Weights under the names that the network has today."""
+    kind = get_method(method)
+    assert isinstance(kind, NetworkMethod)
+    with torch.device("meta"):
+        network = kind.build(config_for(method, config), Shapes(**shapes))
+    today = network.state_dict().keys()
+    renamed: Tensors = {}
+    for name, weight in weights.items():
+        for before, now, transpose in _NAMES:
+            if name == before or name.endswith(f".{before}"):
+                new = name.removesuffix(before) + now
+                if new in today and name not in today:
+                    name, weight = new, weight.T.contiguous() if transpose else weight
+                    break
+        renamed[name] = weight
+    return renamed
+
+
+# Name in 0.1, name today, whether the weight is transposed.
+_NAMES = (
+    ("weights.0", "W1", False),
+    ("biases.0", "b1", False),
+    ("weights.1", "W2", False),
+    ("biases.1", "b2", False),
+    ("out.weight", "W2", True),
+    ("out.bias", "b2", False),
+    ("weight", "W1", False),
+    ("bias", "b1", False),
+)
+
+
+def _under(name: str, tensors: Mapping[str, Tensor]) -> Tensors:
+    return {f"{name}.{key}": value for key, value in tensors.items()}

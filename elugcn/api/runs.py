@@ -1,0 +1,208 @@
+"""A run directory: what was asked, what came out, and on which machine.
+
+``config.yaml`` · ``metrics.json`` · ``predictions.csv`` · ``model.safetensors`` and
+``model.json`` · ``history.csv`` · ``environment.json`` · ``report.html``. It is whole
+or absent.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TextIO
+
+import psutil
+import torch
+import yaml
+from torch import Tensor
+
+from elugcn import __version__
+from elugcn.api.config_files import SCHEMA
+from elugcn.api.files import json_safe, write_json
+from elugcn.api.fit import Fitted, accuracy
+from elugcn.api.saving import write_model
+from elugcn.atomic import whole_directory
+from elugcn.engine import capabilities
+
+CONFIG, METRICS, ENVIRONMENT = "config.yaml", "metrics.json", "environment.json"
+PREDICTIONS, HISTORY, REPORT = "predictions.csv", "history.csv", "report.html"
+SPLIT_NAMES = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
+_STAGES = ("pretrain", "utilization", "graph", "train", "total")
+_PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
+
+
+def default_out(dataset: str, method: str, seed: int) -> Path:
+    """``runs/<dataset>-<method>-<seed>-<time>``, a directory that does not exist."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    first = path = Path("runs") / f"{dataset}-{method}-{seed}-{stamp}"
+    number = 2
+    while path.exists():
+        path = first.with_name(f"{first.name}-{number}")
+        number += 1
+    return path
+
+
+def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str, Any]:
+    """The numbers of a run, as ``--json`` prints them. Accuracies are in [0, 1]."""
+    data, result = fitted.data, fitted.result
+    use = result.label_utilization
+    return {
+        "dataset": dataset,
+        "method": fitted.method,
+        "split": split,
+        "seed": fitted.seed,
+        "n_nodes": int(data.num_nodes),
+        "n_edges": fitted.graph_facts.num_edges // (1 if data.directed else 2),
+        "n_classes": len(fitted.classes),
+        "epochs": result.epochs,
+        "train_accuracy": fitted.accuracy(data.train_mask),
+        "val_accuracy": fitted.accuracy(data.val_mask),
+        "test_accuracy": fitted.accuracy(data.test_mask),
+        "elu_fraction": None if use is None else use.elu_fraction,
+        "unreachable_fraction": None if use is None else use.unreachable_fraction,
+        "graph_mode": result.graph_mode,
+        "seconds": {s: round(result.seconds.get(s, 0.0), 4) for s in _STAGES},
+        "peak_rss_mb": round(peak_rss_mb(), 1),
+        "threads": fitted.threads,
+        "device": fitted.device,
+        "out": str(out),
+        "details": result.metadata,
+        "baselines": {
+            name: _accuracies(classes, fitted)
+            for name, classes in fitted.baselines.items()
+        },
+        "notes": list(fitted.notes),
+    }
+
+
+def _accuracies(classes: Tensor, fitted: Fitted) -> dict[str, float | None]:
+    """A node without a prediction counts as wrong."""
+    data = fitted.data
+    return {
+        f"{part}_accuracy": accuracy(classes, data.y, data[f"{part}_mask"])
+        for part in ("val", "test")
+    }
+
+
+def write_run(
+    fitted: Fitted,
+    metrics: Mapping[str, Any],
+    out: Path,
+    graph: Mapping[str, Any],
+    finish: Callable[[Path], None] | None = None,
+) -> None:
+    """Write every file of a run to a temporary directory, then rename it.
+
+    Args:
+        fitted: The fitted model.
+        metrics: From ``metrics_of``.
+        out: The run directory; it must not exist, or be empty.
+        graph: Options that load the graph again.
+        finish: Adds files that are made from the others.
+    """
+    with whole_directory(out) as folder:
+        config = {
+            "schema": SCHEMA,
+            "method": fitted.method,
+            "dataset": metrics["dataset"],
+            "split": metrics["split"],
+            "seed": fitted.seed,
+            "graph": json_safe(graph),
+            "options": fitted.config.model_dump(mode="json"),
+        }
+        text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+        (folder / CONFIG).write_text(text, encoding="utf-8")
+        write_json(folder / METRICS, metrics)
+        write_json(folder / ENVIRONMENT, environment(fitted.threads))
+        with (folder / PREDICTIONS).open("w", newline="", encoding="utf-8") as file:
+            write_predictions(fitted, file)
+        _write_history(fitted.result.history, folder / HISTORY)
+        write_model(fitted, folder)
+        if finish is not None:
+            finish(folder)
+
+
+def class_names(fitted: Fitted) -> list[str]:
+    """Name of each class: the dataset's, where it has them."""
+    names = getattr(fitted.data, "class_names", None)
+    return [str(name) for name in (names or fitted.classes)]
+
+
+def write_predictions(fitted: Fitted, file: TextIO) -> None:
+    """One row per node: id, prediction, confidence, utilization, split."""
+    data, use = fitted.data, fitted.result.label_utilization
+    n = int(data.num_nodes)
+    confidence, best = fitted.proba.max(dim=1)
+    names = class_names(fitted)
+    split = [""] * n
+    for mask, name in SPLIT_NAMES.items():
+        for node in data[mask].nonzero().squeeze(1).tolist():
+            split[node] = name
+    rows = zip(
+        getattr(data, "node_ids", None) or range(n),
+        [names[c] for c in best.tolist()],
+        [f"{p:.6f}" for p in confidence.tolist()],
+        [""] * n if use is None else use.names(),
+        split,
+        strict=True,
+    )
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["id", "prediction", "confidence", "utilization", "split"])
+    writer.writerows(rows)
+
+
+def _write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:
+    columns = ["epoch", "loss", "val_accuracy", "val_loss"]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        for record in history:
+            epoch, *rest = (record.get(name, float("nan")) for name in columns)
+            writer.writerow([int(epoch), *(f"{value:.6g}" for value in rest)])
+
+
+def environment(n_threads: int) -> dict[str, Any]:
+    """Versions, hardware and commit: what a number may depend on."""
+    packages = {name: version(name) for name in _PACKAGES}
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {"elugcn": __version__} | packages,
+        "threads": n_threads,
+        "cores": os.cpu_count(),
+        "cuda": torch.cuda.is_available(),
+        "engine": capabilities(),
+        "commit": _commit(),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+
+
+def _commit() -> str | None:
+    """The git commit of the source tree that the package runs from."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def peak_rss_mb() -> float:
+    """The most memory that this process has held, in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # getrusage also counts what the parent held when it started this process.
+        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 2**10
+    memory: Any = psutil.Process().memory_info()
+    return float(getattr(memory, "peak_wset", memory.rss)) / 2**20

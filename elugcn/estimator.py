@@ -1,0 +1,539 @@
+"""``NodeClassifier``: any method with scikit-learn's verbs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from numbers import Real
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.data.data import BaseData
+
+from elugcn.api import MAX_SEED, Fitted, fit, load, resolve_config, save
+from elugcn.api.fit import accuracy, is_whole
+from elugcn.data.convert import to_data
+from elugcn.data.datasets import dataset_info
+from elugcn.data.labels import check_labels, encode_labels
+from elugcn.data.validation import CheckedGraph, check_data
+from elugcn.elu.low_rank_graph import ELUGraph
+from elugcn.elu.utilization import LabelUtilization
+from elugcn.errors import InputError
+from elugcn.methods.options import unknown_option
+from elugcn.methods.registry import get_method, resolve_name
+from elugcn.training.progress import default_progress
+
+Array = NDArray[Any]
+
+# How a graph is read. A saved model keeps these.
+_READING = ("directed", "features", "n_neighbors", "validation_fraction")
+# Attributes of a fitted model that not every method has.
+_ELU_ONLY = ("graph_", "label_utilization_")
+_SPLITS = ("train_mask", "val_mask", "test_mask")
+
+
+class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Classify the nodes of a graph from few labels.
+
+    Args:
+        method: ``"auto"`` tries several methods and lets validation choose;
+            ``"elu-gcn"`` is the method of the paper. ``elugcn.methods.registry`` has
+            every name.
+        preset: Name of a dataset whose tuned options are the starting point.
+        directed: Keep the direction of the edges of an adjacency. A ``Data`` object
+            says it by its attribute ``directed``. Other graphs are read like the
+            fitted one.
+        features: ``"identity"`` or ``"degree"`` for a graph without features.
+        n_neighbors: Neighbours per node if no adjacency is given.
+        validation_fraction: Share of the labels held out if no mask says so.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        n_threads: Threads; None: chosen by the size of the graph.
+        verbose: Show progress on a terminal.
+        random_state: Seed; None draws one.
+        options: Options of the method. An unknown one is an error.
+
+    Attributes:
+        classes_: The classes, in the form the labels were given.
+        transduction_: Predicted class of every node of the fitted graph.
+        label_distributions_: Class probabilities of every node, n×c.
+        label_utilization_: Definition 1 for every node (``auto`` and ``elu-gcn``).
+        graph_: The ELU graph, an operator (``auto`` and ``elu-gcn``).
+        history_: One record per epoch.
+        n_iter_: Epochs trained.
+        notes_: What was unusual about the graph and how it was handled.
+        n_features_in_: Number of features.
+        feature_names_in_: Names of the columns of X, if it was a data frame.
+        fitted_: Everything the fit left.
+    """
+
+    classes_: Array
+    transduction_: Array
+    label_distributions_: Array
+    label_utilization_: LabelUtilization
+    graph_: ELUGraph
+    history_: list[dict[str, float]]
+    n_iter_: int
+    notes_: tuple[str, ...]
+    n_features_in_: int
+    feature_names_in_: Array
+    fitted_: Fitted
+
+    def __init__(
+        self,
+        method: str = "auto",
+        *,
+        preset: str | None = None,
+        directed: bool = False,
+        features: str | None = None,
+        n_neighbors: int = 10,
+        validation_fraction: float = 0.2,
+        device: str = "auto",
+        n_threads: int | None = None,
+        verbose: bool = False,
+        random_state: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.method = method
+        self.preset = preset
+        self.directed = directed
+        self.features = features
+        self.n_neighbors = n_neighbors
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.n_threads = n_threads
+        self.verbose = verbose
+        self.random_state = random_state
+        self._options = options
+
+    def __getattr__(self, name: str) -> Any:
+        options = self.__dict__.get("_options", {})
+        if name in options:
+            return options[name]
+        if name in _ELU_ONLY and "fitted_" in self.__dict__:
+            raise AttributeError(
+                f"method {self.fitted_.method!r} has no {name}; use 'auto' or 'elu-gcn'"
+            )
+        kind = type(self).__name__
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters and options by name."""
+        params: dict[str, Any] = super().get_params(deep)
+        return params | self._options
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters and options.
+
+        An option holds for every variant of the method ``auto``, also where a loaded
+        model has variants among its options.
+        """
+        own = set(self._get_param_names())
+        super().set_params(**{k: v for k, v in params.items() if k in own})
+        options = {k: v for k, v in params.items() if k not in own}
+        known = get_method(self.method).Config.model_fields
+        for name in options:
+            if name not in known:
+                names = [*sorted(own), *known]
+                raise InputError(unknown_option(name, names, type(self).__name__))
+        if "variants" in self._options and "variants" not in params:
+            self._options["variants"] = [
+                {k: v for k, v in dict(one).items() if k not in options}
+                for one in self._options["variants"]
+            ]
+        self._options |= options
+        return self
+
+    def fit(self, X: Any, y: Any = None, *, adjacency: Any = None) -> Self:
+        """Learn from a PyG ``Data`` object, or from features, labels and an adjacency.
+
+        Args:
+            X: A ``Data`` object, or features (n×d: array, data frame, scipy sparse
+                matrix or tensor).
+            y: Labels; −1, None, NaN or "" where unknown. Not with a ``Data`` object.
+            adjacency: Scipy sparse, numpy, networkx (nodes 0 to n−1, or in the order
+                of the rows) or an edge index. None: a k-nearest-neighbour graph.
+        """
+        self._check_parameters()
+        seed = _seed_of(self.random_state)
+        data = self._as_data(X, y, adjacency, self.directed)
+        graph = check_data(
+            data,
+            features=self.features,
+            directed=True if self.directed else None,
+            val_fraction=self.validation_fraction,
+            seed=seed,
+        )
+        reading = {name: getattr(self, name) for name in _READING}
+        fitted = fit(
+            graph,
+            self.method,
+            resolve_config(self.method, _preset_of(self.preset), None, self._given()),
+            seed=seed,
+            device=self.device,
+            n_threads=self.n_threads,
+            progress=default_progress(quiet=not self.verbose),
+            metadata=reading | {"feature_names": _column_names(X)},
+        )
+        return self._keep(fitted)
+
+    def predict_proba(self, X: Any = None, *, adjacency: Any = None) -> Array:
+        """Class probabilities n×c of the fitted graph's nodes, or of another graph.
+
+        Args:
+            X: None for the fitted graph, else a ``Data`` object or features. Any graph
+                you pass is treated as new and unlabelled.
+            adjacency: As in ``fit``.
+        """
+        check_is_fitted(self, "fitted_")
+        if X is None:
+            if adjacency is not None:
+                raise InputError("adjacency requires X, the features of its nodes")
+            return self.label_distributions_.copy()
+        _check_columns(_column_names(X), self.fitted_.metadata.get("feature_names"))
+        graph = self._new_graph(X, adjacency)
+        return _softmax(self.fitted_.logits_for(graph.data))
+
+    def predict(self, X: Any = None, *, adjacency: Any = None) -> Array:
+        """Classes, in the user's own names; see ``predict_proba``."""
+        best = self.predict_proba(X, adjacency=adjacency).argmax(axis=1)
+        predicted: Array = self.classes_[best]
+        return predicted
+
+    def score(self, X: Any = None, y: Any = None, *, adjacency: Any = None) -> float:
+        """Accuracy: ``score(mask)`` on the fitted graph, ``score(X, y)`` on another.
+
+        Nodes without a label do not count. Without arguments: the test nodes, or all
+        labelled nodes if there are none.
+        """
+        check_is_fitted(self, "fitted_")
+        if y is not None:
+            predicted = self.predict(X, adjacency=adjacency)
+            codes, classes = encode_labels(y, len(predicted))
+            known = codes.numpy() >= 0
+            right = predicted[known] == classes[codes.numpy()[known]]
+            return _mean(right)
+        if isinstance(X, Data):
+            best = self.predict_proba(X).argmax(axis=1)
+            labels = check_labels(X.y, len(best), [], required=False).numpy()
+            return _mean((best == labels)[labels >= 0])
+        data = self.fitted_.data
+        mask = self._mask(X)
+        value = accuracy(self.fitted_.result.logits.argmax(dim=1), data.y, mask)
+        return _mean(np.array([])) if value is None else value
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``model.safetensors`` and ``model.json`` into a new directory."""
+        check_is_fitted(self, "fitted_")
+        save(self.fitted_, folder)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a saved model, or a run directory of the command line."""
+        fitted = load(folder)
+        config = fitted.config.model_dump()
+        default = type(fitted.config)().model_dump()
+        params: dict[str, Any] = {k: v for k, v in config.items() if v != default[k]}
+        params |= {k: fitted.metadata[k] for k in _READING if k in fitted.metadata}
+        params["random_state"] = fitted.seed
+        return cls._new(fitted.method, params, folder)._keep(fitted)
+
+    @classmethod
+    def _new(cls, method: str, params: dict[str, Any], folder: str | Path) -> Self:
+        """An estimator for a loaded model."""
+        return cls(method, **params)
+
+    def __sklearn_tags__(self) -> Any:
+        """As scikit-learn's: features may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _given(self) -> dict[str, Any]:
+        """The options of the method that the user set."""
+        return dict(self._options)
+
+    def _check_parameters(self) -> None:
+        """Refuse values that nothing later would name."""
+        resolve_name(self.method)
+        for name in ("n_neighbors", "n_threads"):
+            value = getattr(self, name)
+            optional = name == "n_threads" and value is None
+            if not optional and not (is_whole(value) and value >= 1):
+                raise InputError(f"{name} must be a whole number from 1; got {value!r}")
+        share = self.validation_fraction
+        if not isinstance(share, Real) or not 0 <= float(share) < 1:
+            raise InputError(
+                f"validation_fraction must be a number from 0 to below 1; got {share!r}"
+            )
+
+    def _as_data(
+        self, X: Any, y: Any, adjacency: Any, directed: bool, new: bool = False
+    ) -> Data:
+        _check_kind(X)
+        if not isinstance(X, Data):
+            return to_data(
+                X,
+                y,
+                adjacency,
+                n_neighbors=self.n_neighbors,
+                directed=directed,
+                or_fewer=new,  # a few new nodes may have fewer neighbours
+            )
+        if y is not None or adjacency is not None:
+            raise InputError(
+                "a Data object has its own labels and edges; pass it without y and "
+                "adjacency"
+            )
+        return X
+
+    def _new_graph(self, X: Any, adjacency: Any) -> CheckedGraph:
+        """A graph to predict on, read like the fitted one."""
+        directed = bool(getattr(self.fitted_.data, "directed", False))
+        data = self._as_data(X, None, adjacency, directed, new=True)
+        return check_data(
+            _without_labels(data),
+            features=self.features,
+            directed=directed,
+            require_labels=False,
+        )
+
+    def _mask(self, mask: Any) -> Tensor:
+        """The nodes of the fitted graph to score."""
+        data = self.fitted_.data
+        n = data.y.numel()
+        if mask is None:
+            has_test = bool(data.test_mask.any())
+            return data.test_mask if has_test else data.y >= 0
+        try:
+            mask = torch.as_tensor(mask)
+        except (TypeError, ValueError, RuntimeError):
+            kind = type(mask).__name__
+            raise InputError(
+                f"score takes a mask of {n} booleans, or X and y; got a {kind}"
+            ) from None
+        if mask.dtype != torch.bool or mask.shape != (n,):
+            raise InputError(
+                f"score takes a mask of {n} booleans; got {tuple(mask.shape)} of "
+                f"{mask.dtype}"
+            )
+        return mask
+
+    def _keep(self, fitted: Fitted) -> Self:
+        """Set the attributes of a fitted estimator."""
+        for name in (*_ELU_ONLY, "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        result = fitted.result
+        self.fitted_ = fitted
+        self.classes_ = fitted.classes
+        self.label_distributions_ = _softmax(result.logits)
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        if result.label_utilization is not None:
+            self.label_utilization_ = result.label_utilization
+        if result.graph is not None:
+            self.graph_ = result.graph
+        self.history_ = result.history
+        self.n_iter_ = result.epochs
+        self.notes_ = fitted.notes
+        self.n_features_in_ = fitted.num_features
+        names = fitted.metadata.get("feature_names")
+        if isinstance(names, list):
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        return self
+
+
+class ELUGCNClassifier(NodeClassifier):
+    """ELU-GCN (ICML 2025) under the names of the paper.
+
+    The same as ``NodeClassifier("elu-gcn")``. An option that is None keeps its default
+    or, with ``preset``, the tuned value of that dataset. All other parameters and the
+    attributes are those of ``NodeClassifier``.
+
+    Args:
+        hidden_channels: Width of the GCN.
+        dropout: Probability, before every layer.
+        lr: Learning rate of Adam.
+        weight_decay: L2 penalty.
+        epochs: Largest number of epochs.
+        patience: Epochs without a better validation before training stops.
+        eta: η, share of the ELU view in the output.
+        tau: τ, temperature of the contrastive loss.
+        lambda_con: λ, weight of contrast and entropy.
+        beta: β, ridge of the closed form.
+        k: Updates of the label influence Q.
+        form: ``"paper"`` or ``"transposed"`` closed form.
+        init: Unlabelled rows of Q: ``"lpa"``, ``"zero"`` or ``"mlp"``.
+        graph_mode: ``"implicit"``, ``"topk"`` or ``"paper"``.
+        feature_norm: ``"auto"``, ``"row"``, ``"standard"`` or ``"none"``.
+        self_loops: Whether Â has self-loops.
+        preset: As for ``NodeClassifier``, like all that follow.
+        directed: Keep the direction of edges.
+        features: How missing features are made.
+        n_neighbors: Of the graph that is built without an adjacency.
+        validation_fraction: Share of the labels held out.
+        device: Where to train.
+        n_threads: Threads.
+        verbose: Show progress.
+        random_state: Seed; None draws one.
+        options: Any other option of the method.
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden_channels: int | None = None,
+        dropout: float | None = None,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        eta: float | None = None,
+        tau: float | None = None,
+        lambda_con: float | None = None,
+        beta: float | None = None,
+        k: int | None = None,
+        form: str | None = None,
+        init: str | None = None,
+        graph_mode: str | None = None,
+        feature_norm: str | None = None,
+        self_loops: bool | None = None,
+        preset: str | None = None,
+        directed: bool = False,
+        features: str | None = None,
+        n_neighbors: int = 10,
+        validation_fraction: float = 0.2,
+        device: str = "auto",
+        n_threads: int | None = None,
+        verbose: bool = False,
+        random_state: int | None = 0,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            "elu-gcn",
+            preset=preset,
+            directed=directed,
+            features=features,
+            n_neighbors=n_neighbors,
+            validation_fraction=validation_fraction,
+            device=device,
+            n_threads=n_threads,
+            verbose=verbose,
+            random_state=random_state,
+            **options,
+        )
+        self.hidden_channels = hidden_channels
+        self.dropout = dropout
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.patience = patience
+        self.eta = eta
+        self.tau = tau
+        self.lambda_con = lambda_con
+        self.beta = beta
+        self.k = k
+        self.form = form
+        self.init = init
+        self.graph_mode = graph_mode
+        self.feature_norm = feature_norm
+        self.self_loops = self_loops
+
+    def _given(self) -> dict[str, Any]:
+        known = get_method(self.method).Config.model_fields
+        own = {k: getattr(self, k) for k in self._get_param_names() if k in known}
+        return {k: v for k, v in own.items() if v is not None} | self._options
+
+    @classmethod
+    def _new(cls, method: str, params: dict[str, Any], folder: str | Path) -> Self:
+        if method != "elu-gcn":
+            raise InputError(
+                f"{folder}: holds a model of method {method!r}; load it with "
+                "NodeClassifier"
+            )
+        return cls(**params)
+
+
+def _softmax(logits: Tensor) -> Array:
+    return torch.softmax(logits, dim=1).numpy(force=True)
+
+
+def _mean(right: Array) -> float:
+    if not len(right):
+        raise InputError("score needs a labelled node; there is none")
+    return float(np.mean(right))
+
+
+def _seed_of(random_state: Any) -> int:
+    """The seed; None draws one."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(MAX_SEED))
+    if not is_whole(random_state) or not 0 <= random_state <= MAX_SEED:
+        raise InputError(
+            f"random_state must be None or a whole number from 0 to {MAX_SEED}; "
+            f"got {random_state!r}"
+        )
+    return int(random_state)
+
+
+def _preset_of(name: str | None) -> str | None:
+    """The dataset whose tuned options are asked for; it must be one."""
+    if name is None:
+        return None
+    try:
+        return dataset_info(name).name
+    except InputError as error:
+        raise InputError(f"preset: {error}") from None
+
+
+def _column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame, if all are strings."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not hasattr(X, "to_numpy"):
+        return None
+    names = list(columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def _check_columns(found: list[str] | None, fitted: Sequence[str] | None) -> None:
+    """Refuse a frame with other columns, or in another order."""
+    if found is None or fitted is None:
+        return
+    for expected, name in zip(fitted, found, strict=False):
+        if expected != name:
+            moved = "; the order of the columns differs" if name in fitted else ""
+            raise InputError(
+                f"X has a column {name!r} where the model was fitted with "
+                f"{expected!r}{moved}"
+            )
+    # The number of columns is compared later.
+
+
+def _check_kind(X: Any) -> None:
+    """Refuse several graphs, and graphs with several kinds of nodes."""
+    if isinstance(X, list | tuple) and X and isinstance(X[0], BaseData):
+        raise InputError(
+            f"X is a list of {len(X)} graphs, expected one; "
+            "torch_geometric.data.Batch.from_data_list makes one of them"
+        )
+    if isinstance(X, BaseData) and not isinstance(X, Data):
+        raise InputError(
+            f"X is a {type(X).__name__}, expected a Data object with one kind of node "
+            "and edge; try its to_homogeneous()"
+        )
+
+
+def _without_labels(data: Data) -> Data:
+    """The graph without classes and splits, which prediction does not read."""
+    if data.x is None and data.get("num_nodes", None) is None:
+        return data  # its labels tell how many nodes there are
+    bare = copy.copy(data)
+    for name in ("y", *_SPLITS):
+        if name in bare:
+            bare[name] = None
+    return bare
