@@ -20,7 +20,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.engine import Workspace
-from elugcn.methods.options import Config, MethodConfig
+from elugcn.methods.options import Config as ConfigT
+from elugcn.methods.options import MethodConfig
 from elugcn.methods.problem import GraphTraits, Problem
 from elugcn.training.progress import SILENT, Progress
 
@@ -62,6 +63,8 @@ class FitResult:
         label_utilization: Definition 1, where the method computes it.
         graph: The ELU graph, where the method learns one.
         graph_mode: ``implicit``, ``topk``, ``paper`` or ``none``.
+        baselines: Logits n×c of simpler models that were trained on the way, by name:
+            ``gcn``, ``mlp``, ``lpa``.
         metadata: Anything else worth recording (the selected epoch, the chosen η).
     """
 
@@ -73,6 +76,7 @@ class FitResult:
     label_utilization: LabelUtilization | None = None
     graph: ELUGraph | None = None
     graph_mode: str = "none"
+    baselines: dict[str, Tensor] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -128,7 +132,7 @@ class FitContext:
             self.seconds[name] = self.seconds.get(name, 0.0) + spent
 
 
-class Method(ABC, Generic[Config]):
+class Method(ABC, Generic[ConfigT]):
     """A method of node classification.
 
     Attributes:
@@ -139,10 +143,10 @@ class Method(ABC, Generic[Config]):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    Config: type[Config]
+    Config: type[ConfigT]
 
     @abstractmethod
-    def fit(self, problem: Problem, config: Config, context: FitContext) -> FitResult:
+    def fit(self, problem: Problem, config: ConfigT, context: FitContext) -> FitResult:
         """Train on a graph."""
 
     def restore(

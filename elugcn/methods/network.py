@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from elugcn.data.scaling import FeatureScaler
-from elugcn.engine import Workspace
+from elugcn.engine import Features, GraphInputs, Workspace, rows_of
 from elugcn.methods.contract import FitContext, FitResult, Method, Model
 from elugcn.methods.options import TrainConfig
 from elugcn.methods.problem import GraphView, Problem, Shapes
@@ -26,7 +26,8 @@ class Supervised(Objective):
     """Cross-entropy on the training nodes; the default objective.
 
     ``network(inputs)`` gives the logits of the nodes that ``inputs`` answers for. A
-    network that reads its receptive field says how deep it is by ``num_layers``.
+    network that can be restricted to some nodes says by ``num_layers`` how many of its
+    layers propagate, and by ``keeps_own`` whether it also reads a layer's own input.
     """
 
     def __init__(self, network: nn.Module, problem: Problem) -> None:
@@ -35,10 +36,7 @@ class Supervised(Objective):
         self.train_index = problem.train_index
         self.target = problem.y[self.train_index]
         self.val_index = problem.val_index
-        self.val_inputs = None
-        layers = getattr(network, "num_layers", None)
-        if layers is not None and self.val_index.numel():
-            self.val_inputs = self.inputs.restrict(self.val_index, layers)
+        self.val_inputs = restricted(network, self.inputs, self.val_index)
 
     def loss(self, epoch: int) -> Tensor:
         """CE(Ŷ, Y) over the training nodes."""
@@ -57,6 +55,56 @@ class Supervised(Objective):
             return self.logits()[self.val_index]
         out: Tensor = self.network(self.val_inputs)
         return out
+
+
+def restricted(
+    network: nn.Module, inputs: GraphInputs, nodes: Tensor
+) -> GraphInputs | None:
+    """The inputs of some nodes alone; None if the network needs the whole graph."""
+    layers = getattr(network, "num_layers", None)
+    if layers is None or not nodes.numel():
+        return None
+    return inputs.restrict(
+        nodes,
+        layers,
+        keep_own=getattr(network, "keeps_own", False),
+        # Without dropout of X, validation computes the X W of the next training step.
+        whole_x=getattr(network, "input_dropout", None) == 0.0,
+    )
+
+
+class SupervisedRows(Objective):
+    """Cross-entropy for networks whose output depends on one row of features per node.
+
+    Training and validation read only the rows of their own nodes.
+
+    Args:
+        network: ``network.rows(x)`` maps rows of features to logits.
+        problem: The graph.
+        rows: The features that the network reads; None: X.
+    """
+
+    def __init__(
+        self, network: nn.Module, problem: Problem, rows: Features | None = None
+    ) -> None:
+        self.network = network
+        self.rows: Callable[[Features], Tensor] = network.rows  # type: ignore[assignment]
+        self.all = problem.x if rows is None else rows
+        self.train = rows_of(self.all, problem.train_index)
+        self.target = problem.y[problem.train_index]
+        self.val = rows_of(self.all, problem.val_index)
+
+    def loss(self, epoch: int) -> Tensor:
+        """CE(Ŷ, Y) over the training nodes."""
+        return F.cross_entropy(self.rows(self.train), self.target)
+
+    def logits(self) -> Tensor:
+        """Logits of all nodes."""
+        return self.rows(self.all)
+
+    def val_logits(self) -> Tensor:
+        """Logits of the validation nodes."""
+        return self.rows(self.val)
 
 
 @dataclass

@@ -35,6 +35,11 @@ class MethodConfig(BaseModel):
     self_loops: bool = True
     direction: Direction = "given"
 
+    @property
+    def mean_order(self) -> int:
+        """K: the first layer propagates by (I + Â + … + Âᴷ)/(K+1); 0: by Â."""
+        return 0
+
     def with_options(self, **options: Any) -> Self:
         """The same configuration with other values, checked."""
         return type(self).model_validate(self.model_dump() | options)

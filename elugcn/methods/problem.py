@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,27 +13,40 @@ from torch_geometric.data import Data
 
 from elugcn.data.edges import clean_edges
 from elugcn.data.scaling import FeatureScaler
-from elugcn.engine import CSR, Features, GraphInputs, as_features, normalized_adjacency
+from elugcn.engine import (
+    CSR,
+    Features,
+    GraphInputs,
+    MeanPropagation,
+    as_features,
+    normalized_adjacency,
+)
 from elugcn.methods.options import MethodConfig
 
 
 @dataclass(frozen=True)
 class GraphView:
-    """How edges become Â: with or without self-loops, and in which direction.
+    """How edges become Â and what the first layer multiplies by.
 
     ``in``: a node listens to the nodes that point to it, as in PyG. ``out``: to the
     nodes it points to. ``both``: edges count in both directions. ``given``: edges as
     they are stored. ``apart``: [Â_in Â_out], n×2n, so that each direction can have
     weights of its own. Without directed edges the first four are the same matrix.
+
+    Attributes:
+        self_loops: Whether Â has self-loops.
+        direction: Which edges a node listens to.
+        order: K > 0: the first layer multiplies by the mean of Â⁰ … Âᴷ.
     """
 
     self_loops: bool = True
     direction: str = "given"
+    order: int = 0
 
     @classmethod
     def of(cls, config: MethodConfig) -> GraphView:
         """The view that a configuration asks for."""
-        return cls(config.self_loops, config.direction)
+        return cls(config.self_loops, config.direction, config.mean_order)
 
     def adjacency(self, data: Data) -> CSR:
         """Â of a graph, n×n (n×2n for ``apart``), O(E log E)."""
@@ -68,8 +81,12 @@ class GraphView:
     ) -> GraphInputs:
         """X, scaled and in its faster layout, and Â, of any graph."""
         device = device or torch.device("cpu")
-        x = as_features(scaler(data.x))
-        return GraphInputs(x.to(device), self.adjacency(data).to(device))
+        x = as_features(scaler(data.x)).to(device)
+        return GraphInputs(x, self.propagation(self.adjacency(data).to(device)))
+
+    def propagation(self, adj: CSR) -> CSR | MeanPropagation:
+        """What the first layer multiplies by, given Â."""
+        return MeanPropagation(adj, self.order) if self.order else adj
 
 
 def mirrored(
@@ -140,6 +157,7 @@ class Problem:
         scaler: How X was scaled.
         view: How the edges were read.
         data: The checked graph.
+        feature_norm: The option that X was scaled by.
     """
 
     inputs: GraphInputs
@@ -151,20 +169,22 @@ class Problem:
     scaler: FeatureScaler
     view: GraphView
     data: Data
+    feature_norm: str = "auto"
 
     @classmethod
     def of(cls, data: Data, config: MethodConfig, device: torch.device) -> Problem:
         """Scale the features and build Â, once, for a checked graph."""
         scaler = FeatureScaler.fit(data.x, _feature_norm(data, config))
         view = GraphView.of(config)
-        inputs = view.inputs(data, scaler, device)
-        label_adj = inputs.adj
+        x = as_features(scaler(data.x)).to(device)
+        adj = view.adjacency(data).to(device)
+        label_adj = adj
         if view.direction == "apart":
             label_adj = view.label_adjacency(data).to(device)
         names = getattr(data, "class_names", None)
         num_classes = len(names) if names else int(data.y.max()) + 1
         return cls(
-            inputs=inputs,
+            inputs=GraphInputs(x, view.propagation(adj)),
             label_adj=label_adj,
             y=data.y.to(device),
             train_mask=data.train_mask.to(device),
@@ -173,15 +193,21 @@ class Problem:
             scaler=scaler,
             view=view,
             data=data,
+            feature_norm=config.feature_norm,
         )
 
     def seen_with(self, config: MethodConfig) -> Problem:
         """The same graph under another configuration's scaling and direction."""
-        if GraphView.of(config) == self.view:
-            kind = FeatureScaler.fit(self.data.x, _feature_norm(self.data, config)).kind
-            if kind == self.scaler.kind:
-                return self
-        return Problem.of(self.data, config, self.y.device)
+        view = GraphView.of(config)
+        if config.feature_norm != self.feature_norm or (
+            (view.self_loops, view.direction)
+            != (self.view.self_loops, self.view.direction)
+        ):
+            return Problem.of(self.data, config, self.y.device)
+        if view == self.view:
+            return self
+        inputs = GraphInputs(self.x, view.propagation(self.adj))
+        return replace(self, inputs=inputs, view=view)
 
     @property
     def x(self) -> Features:
@@ -190,8 +216,9 @@ class Problem:
 
     @property
     def adj(self) -> CSR:
-        """Â."""
-        return self.inputs.adj
+        """Â; n×2n for ``apart``."""
+        adj = self.inputs.adj
+        return adj.adj if isinstance(adj, MeanPropagation) else adj
 
     @property
     def num_nodes(self) -> int:

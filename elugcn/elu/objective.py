@@ -1,0 +1,142 @@
+"""What stage 2 minimises: labels, ELU targets, contrast, entropy and consistency."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from elugcn.elu.low_rank_graph import ELUGraph
+from elugcn.elu.options import ELUConfig
+from elugcn.elu.utilization import LabelUtilization
+from elugcn.engine import (
+    LossTargets,
+    contrastive_loss,
+    entropy_loss,
+    two_view_loss,
+)
+from elugcn.methods.backbone import AnyGCN
+from elugcn.methods.network import restricted
+from elugcn.methods.problem import Problem
+from elugcn.models.losses import consistency_loss, weighted_cross_entropy
+from elugcn.training.loop import Objective
+
+
+class TwoViewObjective(Objective):
+    """CE + ω·CE(ELU targets) + λ·(contrast + entropy) + λ_cons·consistency.
+
+    Args:
+        network: The GCN.
+        problem: The graph.
+        config: η, τ and the weights of the terms.
+        graph: S*; None if neither output nor loss uses the ELU view.
+        utilization: ELU and NELU nodes.
+        pseudo: Weight of each node's pseudo-label, (n,), which sum to ω; or None.
+    """
+
+    def __init__(
+        self,
+        network: AnyGCN,
+        problem: Problem,
+        config: ELUConfig,
+        graph: ELUGraph | None,
+        utilization: LabelUtilization,
+        pseudo: Tensor | None,
+    ) -> None:
+        self.network = self.gcn = network
+        self.config = config
+        elu_graph = None if graph is None else graph.operator
+        self.inputs = problem.inputs.with_elu_graph(elu_graph)
+        self.val_index = problem.val_index
+        self.val_inputs = restricted(network, self.inputs, self.val_index)
+        self.targets = loss_targets(problem, utilization, pseudo)
+        self.index = self.targets.weight.nonzero().squeeze(1)
+        self.head: nn.Linear | None = None
+        if graph is not None and config.uses_contrast:
+            c = problem.num_classes
+            self.head = nn.Linear(c, c).to(problem.y.device)
+            self.extra = (self.head,)
+
+    def loss(self, epoch: int) -> Tensor:
+        """The objective of one epoch."""
+        config, head = self.config, self.head
+        ramp = min(1.0, epoch / config.warmup) if config.warmup else 1.0
+        views = self.gcn.views(self.inputs, config.draws)
+        if head is None or config.draws > 1:
+            return self._term_by_term(views.tensors(), ramp)
+        return two_view_loss(
+            views,
+            head.weight,
+            head.bias,
+            self.targets,
+            tau=config.tau,
+            eta=config.eta,
+            contrast_weight=ramp * config.lambda_con * config.contrast_weight,
+            entropy_weight=ramp * config.lambda_con * config.entropy_weight,
+            contrast=config.contrast,
+        )
+
+    def logits(self) -> Tensor:
+        """The output (1−η)H̄ + ηH̃ of all nodes, n×c."""
+        return mixed(self.views(), self.config.eta)
+
+    def views(self) -> list[Tensor]:
+        """H̄ and, if it is used, H̃ of all nodes."""
+        return self.gcn.views(self.inputs).tensors()
+
+    def val_logits(self) -> Tensor:
+        """The output of the validation nodes."""
+        if self.val_inputs is None:
+            return self.logits()[self.val_index]
+        views = self.gcn.views(self.val_inputs).tensors()
+        return mixed(views, self.config.eta)
+
+    def _term_by_term(self, views: list[Tensor], ramp: float) -> Tensor:
+        """The objective for several draws of the original view, or for one view."""
+        config, targets = self.config, self.targets
+        outputs = views
+        if self.inputs.elu_graph is not None:
+            outputs = [mixed([z, views[-1]], config.eta) for z in views[:-1]]
+        target, weight = targets.target[self.index], targets.weight[self.index]
+        labels = [
+            weighted_cross_entropy(z.index_select(0, self.index), target, weight)
+            for z in outputs
+        ]
+        total = torch.stack(labels).mean()
+        scale = ramp * config.lambda_con
+        if scale and config.entropy_weight:
+            entropy = torch.stack([entropy_loss(z) for z in outputs]).mean()
+            total = total + scale * config.entropy_weight * entropy
+        if scale and self.head is not None:
+            p, q = (
+                F.normalize(F.elu(self.head(z)), dim=1) for z in (views[0], views[-1])
+            )
+            contrast = contrastive_loss(
+                p, q, targets.elu, targets.nelu, config.tau, config.contrast
+            )
+            total = total + scale * config.contrast_weight * contrast
+        if ramp * config.lambda_cons and len(outputs) > 1:
+            consistency = consistency_loss(outputs, config.sharpening)
+            total = total + ramp * config.lambda_cons * consistency
+        return total
+
+
+def mixed(views: list[Tensor], eta: float) -> Tensor:
+    """(1−η)H̄ + ηH̃, or the only view there is, n×c."""
+    return views[0] if len(views) == 1 else torch.lerp(views[0], views[-1], eta)
+
+
+def loss_targets(
+    problem: Problem, utilization: LabelUtilization, pseudo: Tensor | None
+) -> LossTargets:
+    """Labels and pseudo-labels as one class and one weight per node.
+
+    Training nodes weigh 1/m each, so that their sum is the mean cross-entropy.
+    """
+    target = torch.where(problem.train_mask, problem.y, 0)
+    weight = problem.train_mask.float() / max(1, problem.train_index.numel())
+    if pseudo is not None:
+        used = pseudo > 0
+        target = torch.where(used, utilization.gcn, target)
+        weight = torch.where(used, pseudo, weight)
+    return LossTargets(target, weight, utilization.elu, utilization.nelu)

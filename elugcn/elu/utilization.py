@@ -1,0 +1,109 @@
+"""Definition 1: which nodes make use of the labels that reach them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class Utilization(IntEnum):
+    """What the labels do for a node."""
+
+    UNREACHABLE = -1  # no label reaches it, so there is nothing to agree with
+    NELU = 0  # label propagation and the GCN disagree
+    ELU = 1  # they agree: the label information is used
+
+
+@dataclass(frozen=True)
+class LabelUtilization:
+    """Definition 1 for every node.
+
+    Attributes:
+        lpa: Class by label propagation, −1 where no label reaches, (n,).
+        gcn: Class by the GCN, (n,).
+        status: A ``Utilization`` value per node, (n,).
+        lpa_proba: The label distribution that gave ``lpa``, n×c, if it is known.
+        gcn_proba: The probabilities that gave ``gcn``, n×c, if they are known.
+    """
+
+    lpa: Tensor
+    gcn: Tensor
+    status: Tensor
+    lpa_proba: Tensor | None = None
+    gcn_proba: Tensor | None = None
+
+    @property
+    def elu(self) -> Tensor:
+        """Mask of the nodes on which label propagation and the GCN agree."""
+        return self.status == Utilization.ELU
+
+    @property
+    def nelu(self) -> Tensor:
+        """Mask of the nodes on which they disagree."""
+        return self.status == Utilization.NELU
+
+    @property
+    def unreachable(self) -> Tensor:
+        """Mask of the nodes that no label reaches."""
+        return self.status == Utilization.UNREACHABLE
+
+    @property
+    def elu_fraction(self) -> float:
+        """Share of ELU nodes among all nodes."""
+        return float(self.elu.float().mean())
+
+    @property
+    def unreachable_fraction(self) -> float:
+        """Share of nodes that no label reaches."""
+        return float(self.unreachable.float().mean())
+
+    def names(self) -> list[str]:
+        """``"elu"``, ``"nelu"`` or ``"unreachable"`` per node."""
+        words = {int(u): u.name.lower() for u in Utilization}
+        return [words[s] for s in self.status.tolist()]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{u.name.lower()}={int((self.status == u).sum())}"
+            for u in (Utilization.ELU, Utilization.NELU, Utilization.UNREACHABLE)
+        )
+        return f"LabelUtilization({counts})"
+
+
+def definition_one(
+    lpa: Tensor, gcn: Tensor, *, logits: bool = True
+) -> LabelUtilization:
+    """V_ELU = {v : LPA(v) = GCN(v)} (eq. 2), for any two predictions.
+
+    Args:
+        lpa: Label distribution (n×c, a zero row where no label reaches) or classes
+            (n,), −1 where no label reaches.
+        gcn: Logits or probabilities (n×c), or classes (n,).
+        logits: Whether an n×c ``gcn`` holds logits rather than probabilities.
+    """
+    lpa_class, gcn_class = _classes(lpa), _classes(gcn)
+    status = torch.where(lpa_class == gcn_class, Utilization.ELU, Utilization.NELU)
+    status[lpa_class < 0] = Utilization.UNREACHABLE
+    proba = None
+    if gcn.dim() == 2:
+        proba = F.softmax(gcn, dim=1) if logits else gcn
+    return LabelUtilization(
+        lpa=lpa_class,
+        gcn=gcn_class,
+        status=status.to(torch.int8),
+        lpa_proba=lpa if lpa.dim() == 2 else None,
+        gcn_proba=proba,
+    )
+
+
+def _classes(prediction: Tensor) -> Tensor:
+    """The class of each row; −1 for a zero row, which argmax would call class 0."""
+    if prediction.dim() == 1:
+        return prediction.long()
+    best = prediction.argmax(dim=1)
+    best[(prediction == 0).all(dim=1)] = -1
+    return best

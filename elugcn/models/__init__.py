@@ -1,0 +1,1 @@
+"""Networks: each reads like the equations of its paper."""

@@ -1,0 +1,1 @@
+"""The adaptive default: a mean of members that validation weighs."""
