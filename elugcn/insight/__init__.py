@@ -1,0 +1,20 @@
+"""What the labels do in a graph: diagnosis, explanations, nodes worth labelling."""
+
+from elugcn.insight.context import DiagnosisContext
+from elugcn.insight.definition import label_utilization
+from elugcn.insight.diagnosis import diagnose
+from elugcn.insight.explanation import check_node, explain
+from elugcn.insight.findings import findings, format_percent
+from elugcn.insight.suggestion import Suggestion, suggest_labels
+
+__all__ = [
+    "DiagnosisContext",
+    "Suggestion",
+    "check_node",
+    "diagnose",
+    "explain",
+    "findings",
+    "format_percent",
+    "label_utilization",
+    "suggest_labels",
+]

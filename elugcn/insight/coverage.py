@@ -1,0 +1,108 @@
+"""A few nodes that represent all: smoothed features and a greedy choice.
+
+A linear GCN that is trained on a label at node j changes its output at node i by
+⟨z_i, z_j⟩ with Z = ÂʰX. This is how far the label carries, over edges and features.
+A set S of nodes covers the graph by
+
+    F(S) = Σ_i w_i · max_{j∈S} k_ij,    k_ij = max(cos(z_i, z_j), 0)^p.
+
+F is monotone and submodular: always taking the largest gain is within 1 − 1/e of the
+best choice, and of two similar nodes only the first gains much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from elugcn.engine import CSR
+
+# More features than this are projected onto their leading singular directions.
+MAX_COLUMNS = 256
+
+
+def smoothed_directions(adj: CSR, x: CSR | Tensor, hops: int = 2) -> Tensor:
+    """Unit rows in the direction of ÂʰX, n×min(d, 256); zero rows stay zero.
+
+    O(nnz(X)·256 + h·nnz·256).
+
+    Args:
+        adj: Â, n×n.
+        x: Features, n×d.
+        hops: h.
+    """
+    z = _narrow(x)
+    for _ in range(hops):
+        z = adj @ z
+    return F.normalize(z, dim=1)
+
+
+def similarity(rows: Tensor, columns: Tensor, power: float = 1.0) -> Tensor:
+    """k_ij of unit rows with unit columns, m×t in [0, 1]."""
+    return (rows @ columns.T).clamp(0.0, 1.0) ** power
+
+
+def greedy_cover(
+    kernel: Tensor,
+    weight: Tensor,
+    covered: Tensor,
+    count: int,
+    factor: Callable[[list[int]], Tensor] | None = None,
+) -> tuple[list[int], list[float]]:
+    """Pick rows one by one, each time the one that adds the most to F.
+
+    Gains only shrink as more rows are picked, so old gains are upper bounds and few
+    rows are evaluated again: O(m·t) for the first pick, far less for the next.
+
+    Args:
+        kernel: k of each candidate with each node to cover, m×t.
+        weight: w of each node to cover, (t,).
+        covered: max k over the nodes that are labelled already, (t,).
+        count: How many to pick, at most m.
+        factor: Multiplies the gain of each candidate, (m,), given those picked so far.
+
+    Returns:
+        The rows in the order they were picked, and the gain of each without its factor.
+    """
+    bound = _gains(kernel, weight, covered)
+    fresh = torch.zeros(len(kernel), dtype=torch.long)
+    picked: list[int] = []
+    gains: list[float] = []
+    while len(picked) < count:
+        scale = torch.ones_like(bound) if factor is None else factor(picked)
+        while True:
+            best = int((bound * scale).argmax())
+            if int(fresh[best]) == len(picked):
+                break
+            bound[best] = float(_gains(kernel[best : best + 1], weight, covered))
+            fresh[best] = len(picked)
+        picked.append(best)
+        gains.append(float(bound[best]))
+        covered = torch.maximum(covered, kernel[best])
+        bound[best] = -torch.inf
+    return picked, gains
+
+
+def _gains(kernel: Tensor, weight: Tensor, covered: Tensor) -> Tensor:
+    """What each row would add, (m,); blocks of rows bound the memory."""
+    blocks = torch.split(kernel, 256)
+    return torch.cat([(b - covered).clamp(min=0.0) @ weight for b in blocks])
+
+
+def _narrow(x: CSR | Tensor) -> Tensor:
+    """X itself, or U Σ of its leading singular vectors if it is wide.
+
+    Inner products are kept as well as 256 columns allow.
+    """
+    width = min(MAX_COLUMNS, x.shape[0])
+    if x.shape[1] <= width:
+        return x.to_dense() if isinstance(x, CSR) else x.float()
+    from sklearn.utils.extmath import randomized_svd  # takes a second to import
+
+    matrix = x.to_scipy() if isinstance(x, CSR) else x.numpy(force=True)
+    u, s, _ = randomized_svd(matrix, width, n_iter=2, random_state=0)
+    return torch.from_numpy(np.ascontiguousarray((u * s).astype(np.float32)))

@@ -1,0 +1,154 @@
+"""One node: which labels reach it, its neighbours, and what is predicted."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.api import Fitted
+from elugcn.api.runs import SPLIT_NAMES
+from elugcn.elu.influence import hop_distance, influence_on
+from elugcn.errors import InputError
+from elugcn.insight.context import DiagnosisContext
+
+_MAX_COMPARED = 20_000  # ids that an unknown id is compared with
+
+
+def explain(
+    fitted: Fitted | DiagnosisContext, node: int | str, shown: int = 10
+) -> dict[str, Any]:
+    """What the labels do for one node, as values that JSON can hold.
+
+    ``influence`` is the share of each class among the labels that reach the node
+    (Proposition 1), ``labels`` the training nodes behind it, strongest first.
+    ``before`` and ``after`` are the node's neighbours on the original and on the ELU
+    graph with their share of the weight, and the classes of all of them. One row of
+    each operator is computed: O(steps·nnz + n·c).
+
+    Args:
+        fitted: A fitted model, or its context.
+        node: The user's id of the node, or its number if the graph has no ids.
+        shown: Number of labels and neighbours to list.
+    """
+    if shown < 1:
+        raise InputError(f"shown must be at least 1; got {shown}")
+    context = DiagnosisContext.of(fitted)
+    data, use, names = context.data, context.use, context.names
+    at = check_node(data, node)
+    y, lpa, gcn = int(data.y[at]), int(use.lpa[at]), int(use.gcn[at])
+    weights = torch.from_numpy(context.problem.label_adj.to_scipy()[[at]].toarray()[0])
+    graph = context.graph
+    return {
+        "node": context.ids[at],
+        "index": at,
+        "split": next((s for m, s in SPLIT_NAMES.items() if bool(data[m][at])), None),
+        "label": names[y] if y >= 0 else None,
+        "degree": int((data.edge_index[1] == at).sum()),
+        "distance": _distance(context.distance[at]),
+        "utilization": use.names()[at],
+        "lpa": names[lpa] if lpa >= 0 else None,
+        "gcn": names[gcn],
+        "gcn_confidence": float(context.proba[at, gcn]),
+        "influence": _by_class(names, context.lpa[at]),
+        "probabilities": _by_class(names, context.proba[at]),
+        **_labels(context, at, shown),
+        "before": _neighbours(context, at, weights, shown),
+        "after": graph and _neighbours(context, at, graph.rows(at)[0], shown),
+    }
+
+
+def check_node(data: Data, node: int | str) -> int:
+    """The number of a node.
+
+    Raises:
+        InputError: There is no such node; the message suggests one.
+    """
+    wanted, n = str(node), int(data.num_nodes)
+    ids = getattr(data, "node_ids", None)
+    if not ids:
+        # int() would accept blanks, underscores and signs.
+        if wanted.isascii() and wanted.isdecimal() and int(wanted) < n:
+            return int(wanted)
+        raise InputError(f"node {wanted!r} must be a number from 0 to {n - 1}")
+    names = [str(i) for i in ids]
+    if wanted in names:
+        return names.index(wanted)
+    close = difflib.get_close_matches(wanted, names[:_MAX_COMPARED], n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the first is {names[0]!r}"
+    raise InputError(f"node {wanted!r} is not among the {n:,} nodes; {hint}")
+
+
+def _labels(context: DiagnosisContext, at: int, shown: int) -> dict[str, Any]:
+    """The training nodes whose labels reach a node, with their share and distance."""
+    data = context.data
+    labelled = data.train_mask.nonzero().squeeze(1)
+    shares = influence_on(
+        context.operator,
+        data.train_mask,
+        torch.tensor([at]),
+        context.steps,
+        context.alpha,
+    )[0]
+    # Against the direction of the edges: from the node back to the labels.
+    here = torch.zeros_like(data.train_mask)
+    here[at] = True
+    hops = hop_distance(context.problem.label_adj.T, here)
+    rows = [
+        {
+            "node": context.ids[int(labelled[i])],
+            "class": context.names[int(data.y[labelled[i]])],
+            "share": float(shares[i]),
+            "distance": _distance(hops[labelled[i]]),
+        }
+        for i in _largest(shares, shown)
+    ]
+    return {"n_labels": int((shares > 0).sum()), "labels": rows}
+
+
+def _neighbours(
+    context: DiagnosisContext, at: int, weights: Tensor, shown: int
+) -> dict[str, Any]:
+    """The strongest neighbours, and the share of the weight per class.
+
+    Only positive weights count. The class of a neighbour is its training label, or
+    else what the GCN predicts.
+    """
+    data = context.data
+    weights = weights.double().clamp(min=0.0)
+    weights[at] = 0.0
+    shares = weights / (weights.sum() or 1.0)
+    classes = torch.where(data.train_mask, data.y, context.use.gcn)
+    per_class = torch.bincount(classes, shares, len(context.names))
+    rows = [
+        {
+            "node": context.ids[i],
+            "class": context.names[int(classes[i])],
+            "labelled": bool(data.train_mask[i]),
+            "share": float(shares[i]),
+        }
+        for i in _largest(shares, shown)
+    ]
+    return {
+        "n_neighbours": int((weights > 0).sum()),
+        "neighbours": rows,
+        "classes": _by_class(context.names, per_class),
+    }
+
+
+def _by_class(names: list[str], shares: Tensor) -> list[dict[str, Any]]:
+    """Classes with a positive share, largest first."""
+    return [{"class": names[i], "share": float(shares[i])} for i in _largest(shares)]
+
+
+def _largest(values: Tensor, count: int | None = None) -> list[int]:
+    """Indices of the positive values, largest first; ties in ascending order."""
+    order = torch.argsort(values, descending=True, stable=True)[:count]
+    return order[values[order] > 0].tolist()
+
+
+def _distance(edges: Tensor) -> int | None:
+    return int(edges) if edges >= 0 else None

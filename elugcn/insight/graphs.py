@@ -1,0 +1,220 @@
+"""How well a graph fits the classes: homophily, complexity, sums over blocks of nodes.
+
+Every function takes any n×n operator (Â, S* in factors, S* with stored entries) and
+none of them builds its n² entries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from elugcn.elu.label_propagation import normalize_rows, one_hot_rows
+from elugcn.elu.low_rank_graph import ELUGraph, ExplicitGraph, LowRankGraph
+from elugcn.engine import CSR, normalized_adjacency
+from elugcn.methods.problem import Problem
+
+_COLUMNS = 256  # of X, dense at a time: n×256 instead of n×d
+MAX_ENTRIES = 500_000_000  # of X, dense, above which complexity takes minutes
+_SAMPLE = 2048  # nodes whose pairs are looked at where S* is in factors
+
+
+class Operator(Protocol):
+    """Anything that multiplies a dense matrix: Â, S*, a tensor."""
+
+    def __matmul__(self, z: Tensor, /) -> Tensor:
+        """Operator @ z."""
+        ...
+
+
+def compare_graphs(problem: Problem, graph: ELUGraph | None) -> dict[str, Any]:
+    """Homophily and complexity of the original and the ELU graph.
+
+    ``homophily`` is the mean share of a node's edge weight that leads to its own class,
+    over labelled nodes outside the training set and neighbours of known class. Weights
+    are summed per class; a negative sum, possible in S*, counts as zero. Self-loops do
+    not count. ``complexity`` is the Davies-Bouldin index of the classes in ÂX or S*X.
+    Numbers are None if too few labels are known; complexity also if X has more than
+    5·10⁸ entries. O(nnz·d + n·c·d).
+    """
+    data = problem.data
+    y = data.y
+    source, target = data.edge_index
+    weight, n = getattr(data, "edge_weight", None), problem.num_nodes
+    edges = normalized_adjacency(data.edge_index, n, weight, False, "row")
+    known = (y[source] >= 0) & (y[target] >= 0) & (source != target)
+    same = (y[source] == y[target])[known].double()
+    original = _measure(edges, problem.label_adj, problem)
+    original["edge_homophily"] = _number(float(same.mean()))
+    elu = None if graph is None else _measure(graph, graph, problem)
+    return {"original": original, "elu": elu}
+
+
+def _measure(edges: Operator, smoothing: Operator, problem: Problem) -> dict[str, Any]:
+    labels = problem.data.y
+    truth = torch.where(problem.data.train_mask, -1, labels)
+    weights = label_distribution(edges, labels, problem.num_classes)
+    # A node without a neighbour of known class says nothing.
+    heard = torch.where(weights.sum(dim=1) > 0, truth, -1)
+    homophily = own_class_weight(weights, heard)
+    complexity = math.nan
+    if math.prod(problem.x.shape) <= MAX_ENTRIES:
+        complexity = davies_bouldin(problem.x, truth, lambda z: smoothing @ z)
+    return {"homophily": _number(homophily), "complexity": _number(complexity)}
+
+
+def label_distribution(operator: Operator, labels: Tensor, num_classes: int) -> Tensor:
+    """A Y as a distribution over classes per row, n×c.
+
+    Negative sums count as zero. A row that no label reaches stays zero.
+
+    Args:
+        operator: The graph A, n×n.
+        labels: Class of each node, −1 where unknown, (n,).
+        num_classes: c.
+    """
+    summed = operator @ one_hot_rows(labels, num_classes)
+    return normalize_rows(summed.clamp(min=0.0))
+
+
+def own_class_weight(distribution: Tensor, truth: Tensor) -> float:
+    """Mean weight of a node's own class, over nodes whose ``truth`` is not −1.
+
+    The proof's term I₀P₀ + I₁P₁, if the distribution was made from all labels. NaN
+    without nodes.
+    """
+    nodes = (truth >= 0).nonzero().squeeze(1)
+    return float(distribution[nodes, truth[nodes]].double().mean())
+
+
+def davies_bouldin(
+    x: CSR | Tensor,
+    labels: Tensor,
+    propagate: Callable[[Tensor], Tensor] | None = None,
+    power: float = 2.0,
+) -> float:
+    """Complexity of the classes in ``propagate(x)`` (Theorem 1); lower is better.
+
+    With μ_a the centroid of class a and n_a its nodes,
+
+        S_a = (1/n_a Σ ‖o_i − μ_a‖^q)^(1/q),    M_ab = ‖μ_a − μ_b‖,
+        C = mean over a of max over b ≠ a of (S_a + S_b) / M_ab.
+
+    Distances add up over columns, so X is propagated 256 columns at a time: O(n·256)
+    memory, O(n·d) time and the time of the propagation.
+
+    Args:
+        x: Features, n×d.
+        labels: Class of each node that counts, −1 for the others, (n,).
+        propagate: A linear map of n×k to n×k, such as Z ↦ ÂZ; None for X itself.
+        power: q: 2 as in the paper, 1 as in ``sklearn.metrics.davies_bouldin_score``.
+
+    Returns:
+        The index; ``inf`` if two classes share a centroid, NaN for fewer than two.
+    """
+    nodes = (labels >= 0).nonzero().squeeze(1)
+    classes, group = torch.unique(labels[nodes], return_inverse=True)
+    k = classes.numel()
+    if k < 2:
+        return math.nan
+    count = torch.bincount(group, minlength=k).double()
+    squared = torch.zeros(nodes.numel(), dtype=torch.float64)
+    between = torch.zeros(k, k, dtype=torch.float64)
+    for block in _columns(x):
+        rows = (block if propagate is None else propagate(block))[nodes].double()
+        total = torch.zeros(k, rows.size(1), dtype=torch.float64)
+        centroid = total.index_add_(0, group, rows) / count.unsqueeze(1)
+        squared += (rows - centroid[group]).square().sum(dim=1)
+        between += (centroid.unsqueeze(1) - centroid).square().sum(dim=2)
+    distance = torch.bincount(group, squared ** (power / 2), k) / count
+    spread = distance ** (1 / power)
+    ratio = (spread.unsqueeze(1) + spread) / between.sqrt()
+    # 0/0: two classes that are the same single point can't be told apart either.
+    ratio = ratio.nan_to_num(nan=math.inf, posinf=math.inf)
+    ratio.fill_diagonal_(-math.inf)
+    return float(ratio.max(dim=1).values.mean())
+
+
+def class_blocks(labels: Tensor, blocks: int = 48) -> tuple[Tensor, Tensor]:
+    """Nodes ordered by class and cut into about ``blocks`` blocks.
+
+    Each class gets its share of the blocks, at least one. Blocks of a class differ by
+    at most one node.
+
+    Returns:
+        The block of each node, −1 for nodes without a class, (n,); and the class of
+        each block, ascending.
+    """
+    block = torch.full_like(labels, -1)
+    block_class: list[int] = []
+    total = int((labels >= 0).sum())
+    for c in torch.unique(labels[labels >= 0]).tolist():
+        nodes = (labels == c).nonzero().squeeze(1)
+        n = nodes.numel()
+        number = min(n, max(1, round(blocks * n / total)))
+        block[nodes] = torch.arange(n) * number // n + len(block_class)
+        block_class += [int(c)] * number
+    return block, torch.tensor(block_class, dtype=torch.long)
+
+
+def block_sums(operator: Operator, block: Tensor, count: int) -> Tensor:
+    """Σ A_ij over i in block a and j in block b, count×count in float64.
+
+    Bᵀ(AB) with B the n×count indicator: one product, exact, O(n·count) memory.
+
+    Args:
+        operator: The graph A, n×n.
+        block: Block of each node, −1 for nodes left out, (n,).
+        count: Number of blocks.
+    """
+    member = one_hot_rows(block, count)
+    return member.double().T @ (operator @ member).double()
+
+
+def block_means(operator: Operator, block: Tensor, count: int) -> Tensor:
+    """The mean entry of each block, zeros included; every block needs a node."""
+    size = torch.bincount(block[block >= 0], minlength=count).double()
+    return block_sums(operator, block, count) / torch.outer(size, size)
+
+
+def inside_share(graph: ELUGraph | CSR, labels: Tensor) -> float | None:
+    """Share of the positive entries' sum that joins nodes of one class; None if 0.
+
+    Positive entries do not follow from factors. For S* in factors, pairs among at most
+    2,048 nodes are looked at, spread evenly over the classes.
+    """
+    if isinstance(graph, LowRankGraph):
+        known = (labels >= 0).nonzero().squeeze(1)
+        ordered = known[torch.argsort(labels[known], stable=True)]
+        m = min(_SAMPLE, ordered.numel())
+        chosen = ordered[torch.arange(m) * ordered.numel() // max(1, m)]
+        positive = (graph.left[chosen] @ graph.right[chosen].T).clamp(min=0.0).double()
+        same = labels[chosen].unsqueeze(1) == labels[chosen]
+    else:
+        csr = graph.csr if isinstance(graph, ExplicitGraph) else graph
+        assert isinstance(csr, CSR)
+        row, column = labels[csr.row.long()], labels[csr.col.long()]
+        known = (row >= 0) & (column >= 0)
+        positive = csr.value.detach()[known].double().clamp(min=0.0)
+        same = (row == column)[known]
+    return _number(float(positive[same].sum() / positive.sum()))
+
+
+def _columns(x: CSR | Tensor) -> Iterator[Tensor]:
+    """X as dense float32 blocks of columns."""
+    sparse = x.to_scipy().tocsc() if isinstance(x, CSR) else None
+    for start in range(0, x.shape[1], _COLUMNS):
+        chosen = slice(start, start + _COLUMNS)
+        if sparse is not None:
+            yield torch.from_numpy(sparse[:, chosen].toarray()).float()
+        else:
+            assert isinstance(x, Tensor)
+            yield x[:, chosen].float().contiguous()
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,116 @@
+"""The summary of a run: how accurate it is, what the labels do, how reliable it is."""
+
+from __future__ import annotations
+
+from elugcn.insight import format_percent
+from elugcn.report.content import MODELS, Content, Score
+
+_ENOUGH = 10  # evaluated nodes for a statement about a class or kind of nodes
+_ENOUGH_PROBABILITIES = 30
+# Expected calibration errors up to which probabilities are reliable, or usable.
+_RELIABLE, _USABLE = 0.04, 0.1
+
+
+def accuracy_percent(share: float | None, nodes: int) -> str:
+    """An accuracy with the digits that so many nodes allow."""
+    return format_percent(share, 1 if nodes >= 500 else 0)
+
+
+def verdict(content: Content) -> list[str]:
+    """What to know besides the accuracy: up to three short paragraphs."""
+    said = (_accuracy(content), _labels(content), _probabilities(content))
+    return [paragraph for paragraph in said if paragraph]
+
+
+def _accuracy(content: Content) -> str:
+    evaluation = content.evaluation
+    if evaluation is None:
+        return "No labels were held out, so the accuracy of this model is unknown."
+    m = evaluation.nodes
+    own, others = content.scores[0], {s.name: s for s in content.scores[1:]}
+    said = []
+    if "gcn" in others:
+        said.append(_difference(own, others["gcn"], m))
+    rest = [
+        f"{title} reaches {accuracy_percent(others[name].accuracy, m)}"
+        for name, title in (("mlp", "an MLP"), ("lpa", "label propagation"))
+        if name in others
+    ]
+    if rest:
+        sentence = " and ".join(rest)
+        said.append(f"{sentence[0].upper()}{sentence[1:]}.")
+    weak = [s for s in content.class_scores if s.nodes >= _ENOUGH]
+    weakest = min(weak, key=lambda s: s.recall or 0.0, default=None)
+    if weakest is not None and len(weak) > 1:
+        said.append(
+            f"The weakest class is “{weakest.name}”: "
+            f"{accuracy_percent(weakest.recall, weakest.nodes)} of its "
+            f"{weakest.nodes:,} nodes are found."
+        )
+    return " ".join(said)
+
+
+def _difference(own: Score, gcn: Score, nodes: int) -> str:
+    """The run's model beside a GCN."""
+    name = f"a plain GCN ({accuracy_percent(gcn.accuracy, nodes)})"
+    if not gcn.clear:
+        return f"The difference to {name} is within chance."
+    gap = own.accuracy - gcn.accuracy
+    points = f"{100 * abs(gap):.1f}"
+    many = "point" if points == "1.0" else "points"
+    return f"This is {points} {many} {'more' if gap > 0 else 'less'} than {name}."
+
+
+def _labels(content: Content) -> str:
+    if not content.statuses:
+        return (
+            f"{content.n_labels:,} of {content.n_nodes:,} nodes had a label to learn "
+            "from."
+        )
+    elu, nelu, unreachable = content.statuses
+    said = f"Labels are used on {format_percent(elu['share'])} of the nodes (ELU)."
+    if nelu["nodes"]:
+        said += (
+            f" On {format_percent(nelu['share'])}, label propagation and the GCN "
+            "disagree (NELU)"
+        )
+        if min(nelu["tested"], elu["tested"]) >= _ENOUGH:
+            said += (
+                f"; there the model is right on {format_percent(nelu['model'])} "
+                f"instead of {format_percent(elu['model'])}"
+            )
+        said += "."
+    if unreachable["nodes"]:
+        one = unreachable["nodes"] == 1
+        said += (
+            f" No label reaches {unreachable['nodes']:,} node{'' if one else 's'} "
+            f"({format_percent(unreachable['share'])})."
+        )
+    return said
+
+
+def _probabilities(content: Content) -> str:
+    found = content.calibration
+    if found is None:
+        return "Without held-out labels, its probabilities cannot be verified."
+    average = (
+        f"on average it is {format_percent(found.confidence)} confident and "
+        f"{format_percent(found.accuracy)} right"
+    )
+    if sum(found.counts) < _ENOUGH_PROBABILITIES:
+        return f"There are too few nodes to judge its probabilities: {average}."
+    if found.error <= _RELIABLE:
+        return f"Its probabilities are reliable: {average}."
+    gap = found.confidence - found.accuracy
+    kind = "overconfident" if gap > 0 else "underconfident"
+    if abs(gap) < found.error / 2:
+        kind = "overconfident on some nodes and underconfident on others"
+    advice = "Use its probabilities with caution"
+    if found.error > _USABLE:
+        advice = "Do not rely on its probabilities"
+    return f"{advice}: the model is {kind}; {average}."
+
+
+def title_of(name: str) -> str:
+    """The name of a model in a table."""
+    return MODELS.get(name, name)
