@@ -1,1 +1,1 @@
-"""Graphs in: datasets, the user's tables and arrays, splits, validation, scaling."""
+"""Graphs in: datasets, tables and arrays become checked PyG graphs."""

@@ -1,4 +1,4 @@
-"""Feature scaling, fitted once and applied alike to every later graph."""
+"""Feature scaling, fitted on one graph and applied alike to every later graph."""
 
 from __future__ import annotations
 
@@ -14,20 +14,31 @@ from elugcn.errors import InputError
 
 KINDS = ("auto", "row", "standard", "none")
 
-# Entries that are taken to double precision at once.
+# Entries that are converted to double precision at once.
 _BLOCK_ENTRIES = 2**22
+# Bags of words have fewer non-zero values than this.
+_SPARSE = 0.25
 
 
 @dataclass(frozen=True)
 class FeatureScaler:
-    """How X is scaled before any method sees it.
+    """How X is scaled before a method sees it.
 
-    ``row``: rows divided by their absolute sum (bags of words). ``standard``: columns
-    to mean 0 and variance 1 (numeric columns of different units). ``none``: as given.
-    ``auto`` takes ``row`` where most values are zero and none is negative, or the
-    matrix is stored as a sparse one, ``none`` where all values lie in [0, 1] already,
-    ``standard`` otherwise. To centre columns makes a sparse matrix dense: that is only
-    done where it fits.
+    - ``row``: rows are divided by their absolute sum (bags of words).
+    - ``standard``: columns get mean 0 and variance 1 (numbers of different units).
+      This makes a sparse matrix dense and is refused if it would not fit.
+    - ``mixed``: as ``standard``, but 0/1 columns are kept.
+    - ``none``: as given.
+
+    ``auto`` decides by column. It takes ``row`` for sparse matrices and for mostly
+    zero, non-negative ones, unless a few dense columns of large numbers would outweigh
+    all others in the row sums. It takes ``none`` if all values lie in [0, 1]. Otherwise
+    it takes ``standard``, or ``mixed`` if some columns are 0/1.
+
+    Attributes:
+        kind: ``row``, ``standard``, ``mixed`` or ``none``.
+        mean: Subtracted from each column, [d] (``standard`` and ``mixed``).
+        std: Divides each column, [d] (``standard`` and ``mixed``).
     """
 
     kind: str
@@ -36,31 +47,41 @@ class FeatureScaler:
 
     @classmethod
     def fit(cls, x: Tensor, kind: str = "auto") -> FeatureScaler:
-        """Choose and measure the scaling on the features of the training graph."""
-        kind = kind_for(x, kind)
-        if kind != "standard":
+        """Choose and measure the scaling on the training graph; O(n·d).
+
+        Args:
+            x: Features [n, d].
+            kind: ``auto``, ``row``, ``standard`` or ``none``.
+        """
+        if kind not in KINDS:
+            raise InputError(f"feature_norm={kind!r}: expected {', '.join(KINDS)}")
+        if kind == "auto":
+            kind = _choose(x)
+        if kind not in ("standard", "mixed"):
             return cls(kind)
         _check_room(x)
-        std, mean = _std_mean(x if x.layout == torch.strided else x.to_dense())
-        # What rounding leaves of a constant column grows with its value.
-        varies = std > 1e-12 * (1 + mean.abs())
-        std = torch.where(varies, std, torch.ones_like(std))
+        dense = x if x.layout == torch.strided else x.to_dense()
+        std, mean = _std_mean(dense)
+        # The rounding error of a constant column grows with its value.
+        skip = std <= 1e-12 * (1 + mean.abs())
+        std[skip] = 1
+        if kind == "mixed":
+            kept = _binary(dense)
+            mean[kept], std[kept] = 0, 1
         return cls(kind, mean.float(), std.float())
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The scaled features, in the layout they came in (standard: dense)."""
+        """The scaled features; sparse rows stay sparse, other results are dense."""
         if self.kind == "row":
             return _row_normalize(x)
-        if self.kind == "standard":
-            assert self.mean is not None
-            assert self.std is not None
-            _check_room(x)
-            dense = x if x.layout == torch.strided else x.to_dense()
-            return (dense - self.mean).div_(self.std)
-        return x
+        if self.mean is None or self.std is None:
+            return x
+        _check_room(x)
+        dense = x if x.layout == torch.strided else x.to_dense()
+        return (dense - self.mean).div_(self.std)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and facts to rebuild it."""
+        """Tensors and JSON values to rebuild it from."""
         if self.mean is None or self.std is None:
             return {}, {"kind": self.kind}
         tensors = {"scaler.mean": self.mean, "scaler.std": self.std}
@@ -71,49 +92,60 @@ class FeatureScaler:
         cls, tensors: dict[str, Tensor], facts: dict[str, Any]
     ) -> FeatureScaler:
         """The inverse of ``state``."""
+        kind = facts["kind"]
         mean, std = tensors.get("scaler.mean"), tensors.get("scaler.std")
-        if (facts["kind"] == "standard") != (mean is not None and std is not None):
-            raise ValueError("the scaling of the features is not whole")
-        return cls(facts["kind"], mean, std)
-
-
-def kind_for(x: Tensor, kind: str) -> str:
-    """What ``auto`` means for these features; any other kind is itself."""
-    if kind not in KINDS:
-        raise InputError(f"feature_norm must be one of {', '.join(KINDS)}; got {kind!r}")
-    return _choose(x) if kind == "auto" else kind
-
-
-def _std_mean(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each column, in double precision, which no more than a block is taken to."""
-    n, d = x.shape
-    size = max(1, _BLOCK_ENTRIES // d)
-    if n <= size:
-        std, mean = torch.std_mean(x.double(), dim=0, correction=0)
-        return std, mean
-    blocks = [x[i : i + size] for i in range(0, n, size)]
-    mean = sum((b.sum(dim=0, dtype=torch.float64) for b in blocks), x.new_zeros(())) / n
-    around = torch.zeros_like(mean)
-    for block in blocks:
-        around += (block.double() - mean).square_().sum(dim=0)
-    return (around / n).sqrt(), mean
-
-
-def _values(x: Tensor) -> Tensor:
-    return x if x.layout == torch.strided else x.values()
+        measured = mean is not None and std is not None
+        if (
+            kind not in ("row", "none", "standard", "mixed")
+            or (kind in ("standard", "mixed")) != measured
+        ):
+            raise ValueError("the saved feature scaling is incomplete")
+        return cls(kind, mean, std)
 
 
 def _choose(x: Tensor) -> str:
-    values = _values(x)
+    """What ``auto`` means for these features."""
+    values = x if x.layout == torch.strided else x.values()
     if values.numel() == 0:
         return "none"
-    stored = int(torch.count_nonzero(values))
-    density = stored / max(1, x.size(0) * x.size(1))
-    sparse = x.layout != torch.strided or float(values.min()) >= 0.0
-    if sparse and density < 0.25:
+    density = int(torch.count_nonzero(values)) / (x.size(0) * x.size(1))
+    low, high = float(values.min()), float(values.max())
+    if x.layout != torch.strided:
+        inside = low >= 0 and high <= 1
+        return "row" if density < _SPARSE else "none" if inside else "standard"
+    if density < _SPARSE and low >= 0 and not _outweighed(x):
         return "row"
-    inside = float(values.min()) >= 0.0 and float(values.max()) <= 1.0
-    return "none" if inside else "standard"
+    if low >= 0 and high <= 1:
+        return "none"
+    return "mixed" if bool(_binary(x).any()) else "standard"
+
+
+def _outweighed(x: Tensor) -> bool:
+    """Whether dense columns of large numbers make up most of the row sums."""
+    dense = (torch.count_nonzero(x, dim=0) >= x.size(0) / 2) & (x.amax(dim=0) > 1)
+    totals = x.sum(dim=0, dtype=torch.float64)
+    return bool(totals[dense].sum() > totals[~dense].sum())
+
+
+def _binary(x: Tensor) -> Tensor:
+    """Columns that hold nothing but zeros and ones, bool [d]."""
+    blocks = [((b == 0) | (b == 1)).all(dim=0) for b in _blocks(x)]
+    return torch.stack(blocks).all(dim=0)
+
+
+def _blocks(x: Tensor) -> tuple[Tensor, ...]:
+    return torch.split(x, max(1, _BLOCK_ENTRIES // x.size(1)))
+
+
+def _std_mean(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Per column, in double precision, one block of rows at a time."""
+    blocks = _blocks(x)
+    total = torch.stack([b.sum(dim=0, dtype=torch.float64) for b in blocks])
+    mean = total.sum(dim=0) / x.size(0)
+    around = torch.zeros_like(mean)
+    for block in blocks:
+        around += (block.double() - mean).square_().sum(dim=0)
+    return (around / x.size(0)).sqrt(), mean
 
 
 def _check_room(x: Tensor) -> None:
@@ -124,9 +156,9 @@ def _check_room(x: Tensor) -> None:
     needed, free = 8.0 * n * d, psutil.virtual_memory().available  # X, and X scaled
     if needed > 0.9 * free:
         raise InputError(
-            f"feature_norm 'standard' makes {n:,}×{d:,} sparse features dense: it "
-            f"would need about {needed / 2**30:.1f} GB and {free / 2**30:.1f} GB are "
-            "free: use 'row' or 'none'"
+            f"feature_norm='standard' makes {n:,}×{d:,} sparse features dense; this "
+            f"needs {needed / 2**30:.1f} GB but only {free / 2**30:.1f} GB are free: "
+            "use 'row' or 'none'"
         )
 
 

@@ -1,27 +1,29 @@
-"""Who is labelled, who validates, who tests: draws shared by the dataset loaders.
+"""Which nodes train, validate and test: every random split in one place.
 
-Everything here is numpy on node numbers, seeded by an integer and nothing else:
-the same seed gives the same nodes on every machine.
+All draws are numpy on node numbers, seeded by an integer and nothing else: the same
+seed gives the same nodes on every machine.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from elugcn.errors import InputError
 
-Labels = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+Labels = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
-# Each kind of draw has its own random stream, so that drawing labels with seed 3
-# does not repeat the choices that made split 3.
+SPLITS = ("train_mask", "val_mask", "test_mask")
+
+# Each kind of draw has its own random stream: labels drawn with seed 3 do not repeat
+# the choices that made split 3.
 _STREAMS = {"split": 0, "labels": 1, "validation": 2, "graph": 3}
 
 
 class Split(NamedTuple):
-    """Three disjoint masks over the nodes."""
+    """Three disjoint masks over the nodes, bool [n] each."""
 
     train: Mask
     val: Mask
@@ -32,14 +34,14 @@ def generator(seed: int, stream: str) -> np.random.Generator:
     """The random numbers of one kind of draw.
 
     Args:
-        seed: non-negative; usually the number of the split.
-        stream: "split", "labels", "validation" or "graph".
+        seed: At least 0; usually the number of the split.
+        stream: ``"split"``, ``"labels"``, ``"validation"`` or ``"graph"``.
     """
     return np.random.default_rng([seed, _STREAMS[stream]])
 
 
-def as_mask(index: npt.NDArray[np.integer], n: int) -> Mask:
-    """A mask of n nodes that is true at `index`."""
+def as_mask(index: NDArray[np.integer], n: int) -> Mask:
+    """A mask of n nodes that is true at ``index``."""
     mask = np.zeros(n, dtype=np.bool_)
     mask[index] = True
     return mask
@@ -51,20 +53,20 @@ def draw_per_class(
     eligible: Mask,
     rng: np.random.Generator,
     class_names: Sequence[str],
-    what: str = "labels_per_class",
+    what: str,
 ) -> Mask:
-    """Draw `count` eligible nodes of every class, without replacement.
+    """Draw ``count`` eligible nodes per class without replacement.
 
     Args:
-        y: class of every node, -1 = unknown.
-        count: how many nodes of each class.
-        eligible: who may be drawn; nodes of unknown class never are.
-        rng: source of the draw.
-        class_names: one name per class; all of them are drawn from.
-        what: the option that asked for the draw, named when a class is too small.
+        y: Class of each node, -1 where unknown (never drawn).
+        count: Nodes per class.
+        eligible: Nodes that may be drawn.
+        rng: Source of the draw.
+        class_names: One name per class.
+        what: The option that asked for the draw, for the message.
 
     Raises:
-        InputError: a class has fewer than `count` eligible nodes.
+        InputError: A class has fewer than ``count`` eligible nodes.
     """
     chosen = np.zeros(y.size, dtype=np.bool_)
     for label, name in enumerate(class_names):
@@ -81,10 +83,9 @@ def draw_per_class(
 def per_class_split(
     y: Labels, n_train: int, n_val: int, seed: int, class_names: Sequence[str]
 ) -> Split:
-    """`n_train` + `n_val` nodes of every class at random; the other known ones test."""
+    """``n_train`` and ``n_val`` random nodes per class; the other known ones test."""
     rng = generator(seed, "split")
     known = y >= 0
-    # One draw of both together: a class that is too small is refused before either.
     both = draw_per_class(y, n_train + n_val, known, rng, class_names, "train + val")
     train = draw_per_class(y, n_train, both, rng, class_names, "train")
     return Split(train, both & ~train, known & ~both)
@@ -93,7 +94,7 @@ def per_class_split(
 def validation_split(
     y: Labels, train: Mask, n_val: int, seed: int, class_names: Sequence[str]
 ) -> Split:
-    """Keep `train`; `n_val` other nodes of every class validate, the rest test."""
+    """Keep ``train``; ``n_val`` other nodes per class validate, the rest test."""
     rng = generator(seed, "validation")
     rest = (y >= 0) & ~train
     val = draw_per_class(y, n_val, rest, rng, class_names, "val")
@@ -101,15 +102,9 @@ def validation_split(
 
 
 def random_split(y: Labels, train: float, val: float, seed: int) -> Split:
-    """Shares of the known nodes at random, whatever their class; the rest test.
+    """Shares of the known nodes, whatever their class; the rest test.
 
-    Classes with few nodes may be absent from the training nodes.
-
-    Args:
-        y: class of every node, -1 = unknown (in none of the three masks).
-        train: share for training, rounded to the nearest number of nodes.
-        val: share for validation, rounded likewise.
-        seed: of the draw.
+    Small classes may be absent from the training nodes.
     """
     order = generator(seed, "split").permutation(np.flatnonzero(y >= 0))
     n_train = round(train * order.size)
@@ -125,19 +120,132 @@ def draw_labels(
     eligible: Mask,
     class_names: Sequence[str],
 ) -> Mask:
-    """A training mask of `labels_per_class` random eligible nodes of every class.
+    """A training mask of ``labels_per_class`` random eligible nodes per class.
 
     Args:
-        y: class of every node, -1 = unknown.
-        labels_per_class: at least 1.
-        seed: of the draw.
-        eligible: the nodes outside validation and test.
-        class_names: one name per class.
-
-    Raises:
-        InputError: the number is below 1, or a class has fewer eligible nodes.
+        y: Class of each node, -1 where unknown.
+        labels_per_class: At least 1.
+        seed: Seed of the draw.
+        eligible: Nodes outside validation and test.
+        class_names: One name per class.
     """
     if labels_per_class < 1:
-        raise InputError(f"labels_per_class must be at least 1, not {labels_per_class}")
+        raise InputError(f"labels_per_class={labels_per_class}: expected at least 1")
     rng = generator(seed, "labels")
-    return draw_per_class(y, labels_per_class, eligible, rng, class_names)
+    return draw_per_class(
+        y, labels_per_class, eligible, rng, class_names, "labels_per_class"
+    )
+
+
+def check_fractions(val_fraction: float, test_fraction: float) -> None:
+    """Refuse fractions that leave nothing to train on."""
+    for name, value in (
+        ("val_fraction", val_fraction),
+        ("test_fraction", test_fraction),
+    ):
+        if not 0 <= value < 1:
+            raise InputError(f"{name}={value}: expected a number in [0, 1)")
+    if val_fraction + test_fraction >= 1:
+        raise InputError(
+            f"val_fraction={val_fraction} and test_fraction={test_fraction} add up to "
+            "1 or more: nothing is left for training"
+        )
+
+
+def stratified_holdout(
+    y: Labels, labelled: Mask, val_fraction: float, test_fraction: float, seed: int
+) -> Split:
+    """Split the labelled nodes class by class.
+
+    Every class keeps at least one training label. A class with one label only trains;
+    with two it trains and validates; with three or more it also tests. A fraction of 0
+    gives none.
+
+    Args:
+        y: Class of each node, [n]; read only where ``labelled``.
+        labelled: Nodes to split, bool [n].
+        val_fraction: Share per class for validation.
+        test_fraction: Share per class for testing.
+        seed: Same seed, same split.
+    """
+    check_fractions(val_fraction, test_fraction)
+    nodes = np.random.default_rng(seed).permutation(np.flatnonzero(labelled))
+    nodes = nodes[np.argsort(y[nodes], kind="stable")]
+    classes = y[nodes]
+    starts = np.flatnonzero(np.diff(classes, prepend=classes[:1] - 1))
+    masks = np.zeros((3, len(y)), dtype=bool)
+    for members in np.split(nodes, starts[1:]):
+        val, test = _holdout_sizes(len(members), val_fraction, test_fraction)
+        masks[1, members[:val]] = True
+        masks[2, members[val : val + test]] = True
+        masks[0, members[val + test :]] = True
+    return Split(*masks.copy())
+
+
+def _holdout_sizes(
+    size: int, val_fraction: float, test_fraction: float
+) -> tuple[int, int]:
+    """How many of the ``size`` labels of one class validate and test."""
+    val = max(1, int(size * val_fraction + 0.5)) if val_fraction and size > 1 else 0
+    test = max(1, int(size * test_fraction + 0.5)) if test_fraction and size > 2 else 0
+    # Rounding up can use up a small class; the larger part gives way.
+    while val + test >= size and val + test > 0:
+        if test >= val:
+            test -= 1
+        else:
+            val -= 1
+    return val, test
+
+
+def complete_split(
+    given: dict[str, Mask],
+    y: Labels,
+    val_fraction: float,
+    test_fraction: float,
+    seed: int,
+    notes: list[str],
+) -> Split:
+    """Make the masks that are missing from the labelled nodes.
+
+    Args:
+        given: Checked masks by name (``train_mask``, ...), of labelled nodes only.
+        y: Class of each node, -1 where unknown.
+        val_fraction: Share for validation, if no validation node is given.
+        test_fraction: Share for testing, if no mask is given.
+        seed: Seed of the draw.
+        notes: Gets a sentence on what was made.
+    """
+    labelled = y >= 0
+    if not given:
+        split = stratified_holdout(y, labelled, val_fraction, test_fraction, seed)
+        train, val, test = (int(mask.sum()) for mask in split)
+        notes.append(
+            f"no split was given: a stratified split was made with seed {seed} "
+            f"({train:,} train, {val:,} validation, {test:,} test)"
+        )
+        return split
+    none = np.zeros_like(labelled)
+    val_mask, test_mask = given.get("val_mask", none), given.get("test_mask", none)
+    train_mask = given.get("train_mask")
+    if train_mask is None:
+        train_mask = labelled & ~val_mask & ~test_mask
+        if not train_mask.any():
+            raise InputError(
+                "train_mask is missing, and every labelled node is in val_mask or "
+                "test_mask: no training node is left"
+            )
+        notes.append(
+            "no train_mask was given: the labelled nodes outside the other masks train "
+            f"({int(train_mask.sum()):,})"
+        )
+    if not val_mask.any() and val_fraction:
+        train_mask, val_mask, _ = stratified_holdout(
+            y, train_mask, val_fraction, 0.0, seed
+        )
+        if val_mask.any():
+            notes.append(
+                f"no validation nodes were given: {int(val_mask.sum()):,} of "
+                f"{int((train_mask | val_mask).sum()):,} training nodes validate "
+                f"(stratified, seed {seed})"
+            )
+    return Split(train_mask, val_mask, test_mask)

@@ -1,34 +1,37 @@
-"""One place where any graph is checked and brought into the form models expect."""
+"""The one place where a graph is checked: edges, features, labels and splits."""
 
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Data
 
-from elugcn.data.described import described, is_directed
-from elugcn.data.edges import clean_edges, layout_notes
-from elugcn.data.features import as_features, made_features
-from elugcn.data.graph import make_data
-from elugcn.data.holdout import SPLITS, resolve_splits
-from elugcn.data.labels import check_class_names, check_labels
+from elugcn.data.edges import clean_edges
+from elugcn.data.features import as_features, check_kind, made_features
+from elugcn.data.labels import check_labels
+from elugcn.data.splits import SPLITS, Split, check_fractions, complete_split
 from elugcn.errors import InputError
 
-OFFER = 'or choose features="identity" or features="degree"'
+# Entries of X that are checked at once.
+_BLOCK_ENTRIES = 2**22
 
 
 @dataclass(frozen=True)
 class CheckedGraph:
-    """A graph every model can rely on.
+    """A graph that every method can rely on.
 
     Attributes:
-        data: A new graph; the one that was checked is as it was.
+        data: A new graph on the CPU; the given one is unchanged. It has ``x``,
+            ``edge_index`` (and ``edge_weight`` unless all weights are 1), ``y``, three
+            disjoint masks, ``class_names``, ``name`` and ``directed``.
         notes: What was unusual and how it was handled, one sentence each.
     """
 
@@ -46,22 +49,17 @@ def check_data(
     directed: bool | None = None,
     require_labels: bool = True,
 ) -> CheckedGraph:
-    """Validate a graph and bring it into the package's form, on the CPU.
+    """Validate a graph and bring it into the form that methods expect.
 
     Args:
-        data: Any homogeneous PyG graph; it is not changed.
-        features: None uses ``data.x``; "identity" and "degree" make features and
-            take the place of ``data.x``.
-        val_fraction: Share of the labels for validation where no mask says it.
-        test_fraction: Share of the labels for testing where no mask is given.
+        data: Any homogeneous PyG graph.
+        features: None uses ``data.x``; ``"identity"`` and ``"degree"`` replace it.
+        val_fraction: Share of the labels for validation, if no mask says it.
+        test_fraction: Share of the labels for testing, if no mask is given.
         seed: Seed of a split that has to be made.
-        directed: Keep the direction of edges; None does what ``data.directed``
-            says, and mirrors edges where that is absent.
-        require_labels: False accepts a graph to predict on: labels and training
-            nodes may be absent, and no split is made.
-
-    Returns:
-        The graph in the package's form and the notes.
+        directed: Treat edges as directed; None follows ``data.directed``.
+        require_labels: False accepts a graph to predict on: labels and training nodes
+            may be absent, and no split is made.
 
     Raises:
         InputError: The graph cannot be used; the message says why.
@@ -70,72 +68,99 @@ def check_data(
         raise InputError(
             f"data is a {type(data).__name__}: expected torch_geometric.data.Data"
         )
+    check_kind(features)
+    check_fractions(val_fraction, test_fraction)
     earlier = data.get("notes", None)
     notes = [str(note) for note in earlier] if isinstance(earlier, list) else []
     alerts: list[str] = []
     x = None if features is not None else _features(data, notes)
     n = _count_nodes(data, x)
     if directed is None:
-        directed = is_directed(data)
+        directed = _is_directed(data)
     edge_index, edge_weight = _edges(data, n, directed, notes, alerts)
     if x is None:
         x = made_features(str(features), edge_index, n)
-        place = " and took the place of data.x" if data.x is not None else ""
+        place = " and replace data.x" if data.x is not None else ""
         notes.append(f"features were made: {features}{place}")
-    # The user's own labels may change later: scores and pages read these.
-    y = check_labels(data.y, n, notes, required=require_labels).clone()
-    splits = resolve_splits(
-        {name: data.get(name, None) for name in SPLITS},
-        y,
-        val_fraction=val_fraction,
-        test_fraction=test_fraction,
-        seed=seed,
-        require_train=require_labels,
-        class_names=data.get("class_names", None),
-    )
-    notes += splits.notes
-    alerts += splits.alerts
-
-    masks = (splits.train, splits.val, splits.test)
-    checked = make_data(x, edge_index, y, edge_weight=edge_weight, masks=masks)
-    checked.update(described(data, n, notes))
-    if isinstance(data.get("links", None), Tensor):
-        checked.links = data.links
-    checked.class_names = check_class_names(data, y, notes)
-    checked.directed = directed
+    y = check_labels(data.y, n, notes, required=require_labels)
+    class_names = _class_names(data, y, notes, require_labels)
+    masks = _masks(data, y, notes, require_labels)
     if require_labels:
-        notes += _unreached(edge_index, splits.train)
+        split = complete_split(
+            masks, y.numpy(), val_fraction, test_fraction, seed, notes
+        )
+        alerts += _split_alerts(y, split, class_names)
+        notes += _unreached(edge_index, split.train)
+    else:
+        none = np.zeros(n, dtype=bool)
+        split = Split(*(masks.get(name, none) for name in SPLITS))
+    checked = Data(x=x, edge_index=edge_index, y=y)
+    if edge_weight is not None:
+        checked.edge_weight = edge_weight
+    for name, mask in zip(SPLITS, split, strict=True):
+        checked[name] = torch.from_numpy(mask.copy())
+    checked.class_names = class_names
+    checked.directed = directed
+    checked.update(_metadata(data, n, notes))
     for alert in alerts:
-        warnings.warn(alert, UserWarning, stacklevel=2)
+        if alert not in notes:  # a graph that is checked again warned before
+            warnings.warn(alert, UserWarning, stacklevel=2)
     return CheckedGraph(checked, tuple(dict.fromkeys(notes + alerts)))
+
+
+# Features and size
 
 
 def _features(data: Data, notes: list[str]) -> Tensor:
     if data.x is None:
         raise InputError(
-            f"data.x is missing: expected features [nodes, features], {OFFER}"
+            "data.x is missing: expected features [nodes, features], or choose "
+            'features="identity" or features="degree"'
         )
     x = as_features(data.x, "data.x")
     before = getattr(data.x, "dtype", None)
-    if before is not None and before != torch.float32:
+    if before is not None and before not in (torch.float32, np.float32):
         notes.append(f"x was converted from {before} to torch.float32")
+    _refuse_nonfinite(x)
     return x
 
 
+def _refuse_nonfinite(x: Tensor) -> None:
+    values = x if x.layout == torch.strided else x.values()
+    # Sums need no mask; only a suspicious block is looked into. A sum in double
+    # precision copies its block.
+    rows = max(1, _BLOCK_ENTRIES // max(1, values[:1].numel()))
+    for start in range(0, values.size(0), rows):
+        block = values[start : start + rows]
+        if bool(torch.isfinite(block.sum(dtype=torch.float64))):
+            continue
+        at = (~torch.isfinite(block)).nonzero()
+        if not len(at):
+            continue
+        if x.layout == torch.strided:
+            node, column = start + int(at[0, 0]), int(at[0, 1])
+        else:
+            entry = start + int(at[0, 0])
+            node = int(torch.searchsorted(x.crow_indices(), entry, right=True)) - 1
+            column = int(x.col_indices()[entry])
+        raise InputError(
+            f"the features have a NaN or infinite value at node {node}, column "
+            f"{column}: expected finite numbers"
+        )
+
+
 def _count_nodes(data: Data, x: Tensor | None) -> int:
-    """The number of nodes, on which all that is given per node must agree."""
+    """The number of nodes, on which everything given per node must agree."""
     sizes: dict[str, int] = {}
     if x is not None:
         sizes["data.x"] = int(x.shape[0])
-    # PyG guesses num_nodes from the edges if it is not stored: no count at all.
+    # If num_nodes is not stored, PyG guesses it from the edges.
     if "num_nodes" in data and data["num_nodes"] is not None:
         sizes["data.num_nodes"] = int(data["num_nodes"])
-    if not sizes:
-        for key in ("y", "x", *SPLITS):
-            value = data.get(key, None)
-            if value is not None and hasattr(value, "shape") and len(value.shape):
-                sizes[f"data.{key}"] = int(value.shape[0])
-                break
+    for key in ("y", "x", *SPLITS):
+        value = data.get(key, None)
+        if not sizes and len(getattr(value, "shape", ())):
+            sizes[f"data.{key}"] = int(value.shape[0])
     if not sizes:
         raise InputError(
             "the number of nodes is unknown: set data.x, data.y or data.num_nodes"
@@ -149,16 +174,19 @@ def _count_nodes(data: Data, x: Tensor | None) -> int:
     return n
 
 
+# Edges
+
+
 def _edges(
     data: Data, n: int, directed: bool, notes: list[str], alerts: list[str]
 ) -> tuple[Tensor, Tensor | None]:
     edge_index = data.edge_index
     if not isinstance(edge_index, Tensor):
         found = "missing" if edge_index is None else f"a {type(edge_index).__name__}"
-        turned = "adj_t" in data and edge_index is None
+        sparse = "adj_t" in data and edge_index is None
         raise InputError(
             f"data.edge_index is {found}: expected an int64 tensor of shape [2, edges]"
-            + ("; adj_t is not read: leave ToSparseTensor out" if turned else "")
+            + ("; adj_t is not read: leave ToSparseTensor out" if sparse else "")
         )
     edge_index = edge_index.detach().cpu()
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
@@ -177,27 +205,31 @@ def _edges(
     if outside.any():
         at = int(outside.argmax())
         raise InputError(
-            f"data.edge_index names a node that is not there: edge {at} is "
-            f"({source[at]}, {target[at]}), expected node numbers 0..{n - 1}"
+            f"edge {at} is ({source[at]}, {target[at]}): expected node numbers "
+            f"0..{n - 1}"
         )
-    weight = _weights(data, len(source), source, target)
-    if "edge_attr" in data and data.edge_attr is not None:
-        notes.append("edge_attr is not used (edge_weight would be)")
-    clean, edge_weight, report = clean_edges(
+    weight = _weights(data, source, target)
+    if data.get("edge_attr", None) is not None:
+        notes.append("edge_attr is not used; weights are read from edge_weight")
+    clean, edge_weight, changes = clean_edges(
         source, target, weight, n, directed=directed
     )
-    notes += report.dropped() + report.mirrored()
-    notes += layout_notes(clean, n, directed=directed)
+    notes += changes
+    if directed:
+        notes.append(f"edges are treated as directed: {clean.shape[1]:,}")
     if not clean.shape[1]:
         alerts.append(
             "the graph has no edges: only the features can tell the nodes apart"
         )
+    elif isolated := n - len(torch.unique(clean)):
+        notes.append(f"isolated nodes: {isolated:,}")
     return clean, edge_weight
 
 
-def _weights(data: Data, size: int, source: Any, target: Any) -> Any:
-    """Finite weights >= 0 as numpy, or None where there are none."""
-    weight = data.edge_weight if "edge_weight" in data else None
+def _weights(
+    data: Data, source: NDArray[np.int64], target: NDArray[np.int64]
+) -> NDArray[np.float32] | None:
+    weight, size = data.get("edge_weight", None), len(source)
     if weight is None:
         return None
     if not isinstance(weight, Tensor) or weight.is_complex():
@@ -210,31 +242,216 @@ def _weights(data: Data, size: int, source: Any, target: Any) -> Any:
             f"data.edge_weight has shape {list(weight.shape)}: expected [{size}], one "
             "weight per edge"
         )
-    values = weight.detach().cpu().to(torch.float32).reshape(-1).numpy()
+    values: NDArray[np.float32] = weight.float().reshape(-1).numpy(force=True)
     wrong = ~np.isfinite(values) | (values < 0)
     if wrong.any():
         at = int(wrong.argmax())
         raise InputError(
-            f"data.edge_weight is {values[at]} at edge {at}, from node {source[at]} to "
-            f"node {target[at]}: expected finite weights >= 0"
+            f"edge {at} from node {source[at]} to node {target[at]} has weight "
+            f"{values[at]}: expected finite weights >= 0"
         )
     return values
 
 
-def _unreached(edge_index: Tensor, train: Tensor) -> Iterable[str]:
-    """Say how much of the graph no training label can reach over edges."""
+# Labels
+
+
+def _class_names(data: Data, y: Tensor, notes: list[str], required: bool) -> list[str]:
+    """A name per class: those of the graph, else the numbers."""
+    names = _shared_names(data.get("class_names", None))
+    present = torch.unique(y[y >= 0]).tolist()
+    if required and not present:
+        raise InputError("no node has a label: every entry of y is unknown")
+    count = present[-1] + 1 if present else 0
+    if count > max(len(y), 2, len(names)):
+        raise InputError(
+            f"data.y holds class {count - 1} but the graph has {len(y):,} nodes: "
+            "renumber the classes 0..c-1, e.g. y.unique(return_inverse=True)"
+        )
+    if isinstance(names, dict):
+        names = [names.get(label, label) for label in range(count)]
+    names = [str(name) for name in names] or [str(label) for label in range(count)]
+    if len(names) < count:
+        raise InputError(
+            f"data.class_names has {len(names)} names but data.y goes up to class "
+            f"{count - 1}: expected one name per class"
+        )
+    if required and len(present) == 1:
+        unknown = int((y < 0).sum())
+        aside = f" ({unknown:,} labels are unknown, such as -1)" if unknown else ""
+        raise InputError(
+            f"y holds only one class, {names[present[0]]}{aside}: expected at least two"
+        )
+    empty = [name for label, name in enumerate(names) if label not in set(present)]
+    if empty and present:
+        notes.append(f"classes without any label: {', '.join(empty)}")
+    return names
+
+
+def _shared_names(names: Any) -> Any:
+    """The names that all graphs of a batch share; other names as they are."""
+    if isinstance(names, list) and names and isinstance(names[0], list | tuple | dict):
+        if any(other != names[0] for other in names):
+            raise InputError(
+                "data.class_names differ between the graphs of the batch: expected "
+                "the same names"
+            )
+        return names[0]
+    return [] if names is None else names
+
+
+# Splits
+
+
+def _masks(
+    data: Data, y: Tensor, notes: list[str], required: bool
+) -> dict[str, NDArray[np.bool_]]:
+    """The masks that are there, checked, of labelled nodes only."""
+    labelled = y >= 0
+    masks = {
+        name: _mask(name, data[name], len(y))
+        for name in SPLITS
+        if data.get(name, None) is not None
+    }
+    for first, second in combinations(masks, 2):
+        if both := int((masks[first] & masks[second]).sum()):
+            raise InputError(
+                f"data.{first} and data.{second} overlap in {both:,} nodes "
+                f"({int(masks[first].sum()):,} and {int(masks[second].sum()):,} in "
+                "all): expected disjoint masks"
+            )
+    if required and "train_mask" in masks:
+        _check_train(masks["train_mask"], labelled)
+    for name, mask in masks.items():
+        lost = int((mask & ~labelled).sum())
+        if lost and name != "train_mask":
+            notes.append(f"{lost:,} nodes of {name} have no label and were left out")
+    return {name: (mask & labelled).numpy() for name, mask in masks.items()}
+
+
+def _mask(name: str, mask: Any, n: int) -> Tensor:
+    if isinstance(mask, np.ndarray):
+        mask = torch.from_numpy(mask)
+    if not isinstance(mask, Tensor):
+        raise InputError(
+            f"data.{name} is a {type(mask).__name__}: expected a bool tensor of "
+            f"shape [{n}]"
+        )
+    if mask.dim() == 2 and mask.shape[0] == n and mask.shape[1] > 1:
+        raise InputError(
+            f"data.{name} has shape {list(mask.shape)}, one column per split: pick "
+            f"one, e.g. data.{name} = data.{name}[:, 0]"
+        )
+    if mask.dtype != torch.bool:
+        raise InputError(
+            f"data.{name} has dtype {mask.dtype}: expected torch.bool, one entry per "
+            f"node; data.{name}.bool() converts zeros and ones"
+        )
+    if mask.shape not in ((n,), (n, 1)):
+        raise InputError(
+            f"data.{name} has shape {list(mask.shape)}: expected [{n}], one entry per "
+            "node"
+        )
+    return mask.cpu().reshape(n)
+
+
+def _check_train(train: Tensor, labelled: Tensor) -> None:
+    size = int(train.sum())
+    if not size:
+        raise InputError("data.train_mask has no training node")
+    unlabelled = (train & ~labelled).nonzero().flatten()
+    if len(unlabelled):
+        every = len(unlabelled) == size
+        raise InputError(
+            f"data.train_mask has {len(unlabelled):,} nodes without a label (y is -1)"
+            + (
+                ", and no node with one"
+                if every
+                else f"; the first is node {int(unlabelled[0])}"
+            )
+        )
+
+
+def _split_alerts(y: Tensor, split: Split, class_names: list[str]) -> Iterable[str]:
+    labels = y.numpy()
+    held_out = set(labels[split.val | split.test].tolist())
+    if unseen := sorted(held_out - set(labels[split.train].tolist())):
+        yield (
+            f"classes {', '.join(class_names[label] for label in unseen)} occur in "
+            "validation or test but have no training label, so they are not learned"
+        )
+    if not split.val.any():
+        yield (
+            "there is no validation node, so the best epoch cannot be chosen; label "
+            "more nodes or raise val_fraction"
+        )
+
+
+def _unreached(edge_index: Tensor, train: NDArray[np.bool_]) -> Iterable[str]:
+    """How much of the graph no training label can reach over edges."""
     if not edge_index.shape[1]:
-        return []
-    source, target = edge_index.numpy()
-    ones = np.ones(len(source), dtype=np.int8)
-    graph = sp.coo_array((ones, (source, target)), shape=(len(train), len(train)))
+        return
+    n = len(train)
+    ones = np.ones(edge_index.shape[1], dtype=np.int8)
+    graph = sp.coo_array((ones, tuple(edge_index.numpy())), shape=(n, n))
     count, member = connected_components(graph, directed=False)
     reached = np.zeros(count, dtype=bool)
-    reached[member[train.numpy()]] = True
-    if reached.all():
-        return []
-    nodes = int((~reached[member]).sum())
-    return [
-        f"{int((~reached).sum()):,} of {count:,} components ({nodes:,} nodes) contain "
-        "no training label: only their features speak for their class"
-    ]
+    reached[member[train]] = True
+    if not reached.all():
+        nodes = int((~reached[member]).sum())
+        yield (
+            f"{int((~reached).sum()):,} of {count:,} components ({nodes:,} nodes) have "
+            "no training label: their nodes are predicted from features alone"
+        )
+
+
+# What a graph says about itself
+
+
+def _metadata(data: Data, n: int, notes: list[str]) -> dict[str, Any]:
+    """Names and other attributes that the package uses, in its own form."""
+    from elugcn.data.tables.schema import TableSchema  # tables import this module
+
+    name = data.get("name", None)
+    if isinstance(name, list):  # of a batch
+        name = "+".join(dict.fromkeys(map(str, name)))
+    kept: dict[str, Any] = {"name": "graph" if name is None else str(name)}
+    if (ids := data.get("node_ids", None)) is not None:
+        kept["node_ids"] = _node_ids(ids, n)
+    if isinstance(classes := data.get("classes", None), np.ndarray):
+        kept["classes"] = classes  # PyG datasets use the name for other things
+    if isinstance(names := data.get("feature_names", None), list | tuple):
+        kept["feature_names"] = [str(name) for name in names]
+    if isinstance(links := data.get("links", None), Tensor):
+        kept["links"] = links
+    if data.get("features_scaled", None) is True:
+        kept["features_scaled"] = True
+    schema = data.get("table_schema", None)
+    if isinstance(schema, TableSchema):
+        kept["table_schema"] = schema
+    elif schema is not None:
+        notes.append("table_schema is not a TableSchema and was left out")
+    return kept
+
+
+def _is_directed(data: Data) -> bool:
+    value = data.get("directed", None)
+    if isinstance(value, Tensor) and len(set(value.flatten().tolist())) == 1:
+        value = value.flatten()[0].item()  # several: of a batch
+    if value is None or isinstance(value, bool | np.bool_ | int):
+        return bool(value)
+    raise InputError(f"data.directed is a {type(value).__name__}: expected a boolean")
+
+
+def _node_ids(ids: Any, n: int) -> list[str]:
+    wanted = f"expected {n} names, one per node"
+    if isinstance(ids, Tensor | np.ndarray):
+        ids = ids.tolist()
+    if isinstance(ids, str | bytes | dict) or not isinstance(ids, Iterable):
+        raise InputError(f"data.node_ids is a {type(ids).__name__}: {wanted}")
+    found = list(ids)
+    if all(isinstance(one, list) for one in found):  # of a batch
+        found = [one for each in found for one in each]
+    if len(found) != n:
+        raise InputError(f"data.node_ids has {len(found)} entries: {wanted}")
+    return [str(one) for one in found]

@@ -1,22 +1,20 @@
-"""Every dataset by name: `load_dataset("cora")`.
+"""Datasets by name: ``load_dataset("cora")``.
 
-The loaders return one kind of thing, a `torch_geometric.data.Data` with
+Every loader returns a ``torch_geometric.data.Data`` with
 
-- `x`: float32 [n, d], as published (not normalised);
-- `edge_index`: int64 [2, E], sorted, no duplicates, no self-loops, both directions of
-  every edge unless `directed`;
-- `y`: int64 [n], -1 = unknown;
-- `train_mask`, `val_mask`, `test_mask`: bool [n], disjoint;
-- `name`, `class_names`, `directed`, `split`;
-- `links`: int64 [2, E], the edges in their published direction, where there is one.
+- ``x``: float32 [n, d], as published (not scaled);
+- ``edge_index``: int64 [2, E], sorted, distinct, without self-loops, in both directions
+  unless ``directed``;
+- ``y``: int64 [n], -1 where unknown;
+- ``train_mask``, ``val_mask``, ``test_mask``: bool [n], disjoint;
+- ``name``, ``class_names``, ``directed``, ``split``;
+- ``links``: int64 [2, E], the edges in their published direction, where there is one.
 """
 
-from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -32,8 +30,8 @@ from elugcn.data.datasets.registry import (
     list_datasets,
 )
 from elugcn.data.datasets.sbm import load_sbm
-from elugcn.data.splits import draw_labels
 from elugcn.data.datasets.wikipedia import load_wikipedia
+from elugcn.data.splits import draw_labels
 from elugcn.errors import InputError
 
 __all__ = [
@@ -55,23 +53,20 @@ def load_dataset(
     download: bool = True,
     **options: Any,
 ) -> Data:
-    """Load a dataset, downloading it into the user's cache if need be.
+    """Load a dataset, downloading it into the user's cache if needed.
 
     Args:
-        name: one of `list_datasets()`.
-        split: number of a published split, or seed of a drawn one.
-        data_dir: directory that has the raw files; else $ELUGCN_DATA, else the cache.
-        labels_per_class: train on this many random nodes per class instead, drawn with
-            seed `split` among the labelled nodes outside validation and test.
-        directed: keep edges in their published direction, where there is one.
-        download: whether missing files may be fetched.
-        **options: further options of the dataset (see `DatasetInfo.options`).
-
-    Returns:
-        The graph, as described at the top of this module.
+        name: One of ``list_datasets()``.
+        split: Number of a published split, or seed of a drawn one.
+        data_dir: Directory with the raw files; else $ELUGCN_DATA, else the cache.
+        labels_per_class: Train on this many random nodes per class instead, drawn with
+            seed ``split`` among the labelled nodes outside validation and test.
+        directed: Treat edges as directed, where they were published so.
+        download: Whether missing files may be downloaded.
+        **options: Further options of the dataset (see ``DatasetInfo.options``).
 
     Raises:
-        InputError: an option is wrong, or a file is missing or damaged.
+        InputError: An option is wrong, or a file is missing or damaged.
     """
     info = dataset_info(name)
     split = _whole(split, "split")
@@ -79,16 +74,16 @@ def load_dataset(
         labels_per_class = _whole(labels_per_class, "labels_per_class")
     _check_request(info, split, labels_per_class is not None, directed, options)
 
-    find = partial(find_file, data_dir=data_dir, download=download)
+    paths = [find_file(relative, data_dir, download) for relative in info.files]
     match info.family:
         case "planetoid":
-            data = load_planetoid(info.name, find)
+            data = load_planetoid(info.name, *paths)
         case "amazon":
-            data = load_amazon(info.name, split, find)
+            data = load_amazon(paths[0], split)
         case "wikipedia":
-            data = load_wikipedia(info.name, split, directed, find)
+            data = load_wikipedia(paths[0], split, directed)
         case "facebook":
-            data = load_facebook(info.name, split, find)
+            data = load_facebook(paths[0], split)
         case "digits":
             data = load_digits(split)
         case "karate":
@@ -102,8 +97,9 @@ def load_dataset(
         del data.label_known
     if labels_per_class is not None:
         eligible = (known & ~data.val_mask & ~data.test_mask).numpy()
-        y: np.ndarray[Any, np.dtype[np.int64]] = data.y.numpy()
-        train = draw_labels(y, labels_per_class, split, eligible, data.class_names)
+        train = draw_labels(
+            data.y.numpy(), labels_per_class, split, eligible, data.class_names
+        )
         data.train_mask = torch.from_numpy(train)
     data.name = info.name
     data.split = split
@@ -112,7 +108,7 @@ def load_dataset(
 
 def _whole(value: object, option: str) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-        raise InputError(f"{option} must be a whole number, 0 or more, not {value!r}")
+        raise InputError(f"{option}={value!r}: expected a whole number, 0 or more")
     return int(value)
 
 
@@ -125,17 +121,17 @@ def _check_request(
             raise InputError(
                 f"unknown option {option!r} for dataset {info.name}; known: {known}"
             )
-    if directed and not info.directed_files:
-        raise InputError(f"dataset {info.name} has no directed version (directed=True)")
+    if directed and not info.has_direction:
+        raise InputError(f"directed=True: dataset {info.name} has no directed version")
     if not info.fixed_splits or split < info.n_splits:
         return
     if info.n_splits > 1:
         raise InputError(
-            f"split must be 0 to {info.n_splits - 1} for dataset {info.name}, whose "
-            f"splits are published, not {split}"
+            f"split={split}: dataset {info.name} has {info.n_splits} published splits; "
+            f"expected 0 to {info.n_splits - 1}"
         )
     if not drawn:
         raise InputError(
-            f"split must be 0 for dataset {info.name}, which has one published split, "
-            f"not {split} (with labels_per_class, any split is a random draw)"
+            f"split={split}: dataset {info.name} has one published split; expected 0 "
+            "(with labels_per_class, any split is a random draw)"
         )

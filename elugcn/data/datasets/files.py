@@ -1,42 +1,36 @@
-"""Find a dataset's files on this computer, or fetch them once into the user's cache.
+"""Files of datasets: found on this computer, or downloaded once into the cache.
 
-A file is looked for in the directory the caller names, then in $ELUGCN_DATA, then in
-the cache ($ELUGCN_CACHE, else the user's cache directory). Each may hold it as
-`folder/file` (for example `planetoid/ind.cora.x`) or as plain `file`. Only the cache
-is ever written to. Whatever is found is checked against the published contents before
-it is used: a truncated download would otherwise train quietly on half a graph.
+A file is looked for in ``data_dir``, then in $ELUGCN_DATA, then in the cache
+($ELUGCN_CACHE, else the user's cache directory), as ``folder/file`` (for example
+``planetoid/ind.cora.x``) or as plain ``file``. Only the cache is written to. Every file
+is compared with its published SHA-256 before it is used. $ELUGCN_MIRROR is the address
+of a server that has all files as ``folder/file``, to download from instead.
 """
 
 import contextlib
-import http.client
+import hashlib
 import os
-import tempfile
-import urllib.request
+import sys
 from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import IO
+from typing import Any
 
+import numpy as np
 import platformdirs
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+import pooch  # type: ignore[import-untyped]
+import requests
 
-from elugcn.data.datasets.checksums import expected_sha256, sha256_of
+from elugcn.atomic import make_readable
 from elugcn.errors import InputError
 
-_GITHUB = "https://raw.githubusercontent.com"
+# Seconds without a byte before a download is given up.
+_TIMEOUT = 30.0
+# In the registry: the sum is over the arrays of an archive, not over its bytes.
+_ARRAYS = "arrays:"
 
-# Where each folder of a data directory comes from.
-URL_BASES: dict[str, str] = {
-    "planetoid": f"{_GITHUB}/kimiyoung/planetoid/master/data",
-    "amazon": f"{_GITHUB}/shchur/gnn-benchmark/master/data/npz",
-    "wikipedia": f"{_GITHUB}/yandex-research/heterophilous-graphs/main/data",
-    "facebook100": f"{_GITHUB}/sisaman/pyg-datasets/main/datasets/facebook100",
-}
-
-TIMEOUT = 30.0  # seconds without a byte before a download is given up
-_CHUNK = 1 << 16
-
-# Files already checked by this process: (path, mtime in ns, size).
+# Files that this process has checked: (path, time of change, size).
 _verified: set[tuple[str, int, int]] = set()
 
 
@@ -48,34 +42,22 @@ def cache_dir() -> Path:
     return Path(platformdirs.user_cache_dir("elugcn")) / "datasets"
 
 
-def search_dirs(data_dir: str | Path | None = None) -> list[Path]:
-    """The directories that are searched, first to last.
-
-    Raises:
-        InputError: `data_dir` or $ELUGCN_DATA is given and is not a directory.
-    """
-    dirs: list[Path] = []
-    environment = os.environ.get("ELUGCN_DATA")
-    for origin, value in (("data_dir", data_dir), ("$ELUGCN_DATA", environment)):
-        if value is None or value == "":
-            continue
-        path = Path(value).expanduser()
-        if not os.path.isdir(path):
-            raise InputError(f"{origin}: {path} is not an existing directory")
-        dirs.append(path)
-    return [*dirs, cache_dir()]
-
-
 def locate(relative: str, data_dir: str | Path | None = None) -> Path | None:
-    """The first place that has the file, unchecked; None if no place has.
+    """The first place that has the file, unchecked, or None.
 
     Args:
-        relative: `folder/file`, as in `planetoid/ind.cora.x`.
-        data_dir: directory to look in first.
+        relative: ``folder/file``.
+        data_dir: Directory to look in first.
     """
-    name = relative.rsplit("/", 1)[-1]
-    for directory in search_dirs(data_dir):
-        for path in (directory / relative, directory / name):
+    directories = []
+    environment = os.environ.get("ELUGCN_DATA")
+    for origin, value in (("data_dir", data_dir), ("$ELUGCN_DATA", environment)):
+        if value is not None and value != "":
+            if not os.path.isdir(path := Path(value).expanduser()):
+                raise InputError(f"{origin}={path}: directory not found")
+            directories.append(path)
+    for directory in [*directories, cache_dir()]:
+        for path in (directory / relative, directory / Path(relative).name):
             if os.path.isfile(path):  # false, not an error, where access is denied
                 return path
     return None
@@ -84,43 +66,44 @@ def locate(relative: str, data_dir: str | Path | None = None) -> Path | None:
 def find_file(
     relative: str, data_dir: str | Path | None = None, download: bool = True
 ) -> Path:
-    """A checked file of a dataset, downloaded into the cache if it is nowhere.
-
-    Args:
-        relative: `folder/file`, as in `planetoid/ind.cora.x`.
-        data_dir: directory to look in first.
-        download: fetch the file if no directory has it.
+    """A checked file of a dataset, downloaded into the cache if it is missing.
 
     Raises:
-        InputError: the file is nowhere and cannot be fetched, or its contents are not
-            the published ones.
+        InputError: The file is missing and cannot be downloaded, or its contents are
+            not the published ones.
     """
     path = locate(relative, data_dir)
+    sums = registry()
     if path is not None:
-        _verify(relative, path)
+        if relative in sums.registry:
+            _verify(relative, path)
         return path
-    target = cache_dir() / relative
-    if expected_sha256(relative) is None:
+    where = f"{cache_dir() / relative} or in a data directory (data_dir, $ELUGCN_DATA)"
+    if relative not in sums.registry:
         raise InputError(
-            f"{relative} is missing and no public download of it is known: put it at "
-            f"{target} or in a data directory (data_dir or $ELUGCN_DATA)"
+            f"{relative}: file not found, and no public download is known; put it at "
+            f"{where}"
         )
-    if not download:
-        raise _missing(relative, "is missing and downloading is off")
-    _download(relative, target)
-    return target
+    try:
+        if not download:
+            raise OSError("download=False")
+        return _download(relative)
+    except (OSError, ValueError, requests.RequestException) as error:
+        raise InputError(
+            f"{relative}: file not found and not downloaded ({_reason(error)}); get it "
+            f"from {sums.get_url(relative)} and put it at {where}"
+        ) from None
 
 
 @contextlib.contextmanager
 def reading(path: Path, expected: str) -> Iterator[None]:
-    """Turn whatever goes wrong in the block into an InputError that names the file.
+    """Turn every error in the block into an InputError that names the file.
 
-    A checksum does not make reading safe: it is taken once per process, and the file
-    may change afterwards.
+    A right checksum does not make reading safe: the file may change afterwards.
 
     Args:
-        path: the file that is read in the block.
-        expected: what it should be; the reason follows in brackets.
+        path: The file that is read in the block.
+        expected: What it should be; the reason follows in brackets.
     """
     try:
         yield
@@ -130,95 +113,85 @@ def reading(path: Path, expected: str) -> Iterator[None]:
         raise InputError(f"{path}: {expected} ({_reason(error)})") from error
 
 
-def url_of(relative: str) -> str:
-    """Where a file is published."""
-    folder, name = relative.rsplit("/", 1)
-    return f"{URL_BASES[folder]}/{name}"
+def registry() -> pooch.Pooch:
+    """Names, sums and addresses of all published files."""
+    urls, sums = _published()
+    mirror = os.environ.get("ELUGCN_MIRROR")
+    if mirror:
+        urls = {name: f"{mirror.rstrip('/')}/{name}" for name in urls}
+    return pooch.create(cache_dir(), base_url="", registry=dict(sums), urls=urls)
+
+
+@cache
+def _published() -> tuple[dict[str, str], dict[str, str]]:
+    loaded = pooch.create(".", base_url="")
+    with (files("elugcn") / "data_files" / "datasets.sha256").open() as file:
+        loaded.load_registry(file)
+    return loaded.urls, loaded.registry
 
 
 def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _missing(relative: str, problem: str) -> InputError:
-    target = cache_dir() / relative
-    return InputError(
-        f"{relative} {problem}: get it from {url_of(relative)} and put it at {target} "
-        "or in a data directory (data_dir or $ELUGCN_DATA)"
-    )
+def _is_published(relative: str, path: Path) -> bool:
+    known = registry().registry[relative]
+    if known.startswith(_ARRAYS):
+        return bool(known == _ARRAYS + _arrays_sha256(path))
+    return bool(known == pooch.file_hash(str(path)))
+
+
+def _arrays_sha256(path: Path) -> str:
+    """SHA-256 over the arrays of an .npz archive, however it is compressed.
+
+    For each array in the order of the names: name, dtype and shape as a line of text,
+    then its bytes in C order.
+    """
+    digest = hashlib.sha256()
+    with (
+        reading(path, "not an archive of arrays"),
+        np.load(path, allow_pickle=False) as archive,
+    ):
+        for name in sorted(archive.files):
+            array = archive[name]
+            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _verify(relative: str, path: Path) -> None:
-    expected = expected_sha256(relative)
-    if expected is None:
-        return
     try:
         status = path.stat()
         key = (str(path.resolve()), status.st_mtime_ns, status.st_size)
         if key in _verified:
             return
-        intact = sha256_of(relative, path) == expected
+        intact = _is_published(relative, path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError:
+    except InputError:
         intact = False
     if not intact:
         raise InputError(
-            f"{path}: truncated or altered, its contents are not those published at "
-            f"{url_of(relative)} (SHA-256 {expected[:12]}…); delete it to fetch it anew"
+            f"{path}: truncated or altered, not the file published at "
+            f"{registry().get_url(relative)} (SHA-256); delete it to download it again"
         )
     _verified.add(key)
 
 
-def _download(relative: str, target: Path) -> None:
-    """Fetch to a temporary name beside the target, check, then rename.
+def _download(relative: str) -> Path:
+    """Fetch a file to a temporary name, check it, then rename it."""
+    if not sys.stderr.isatty():
+        pooch.get_logger().setLevel("WARNING")
+    source = registry()
+    known = source.registry[relative]
+    if known.startswith(_ARRAYS):
+        source.registry[relative] = None
 
-    The rename is atomic, so another process sees a complete file or none; the
-    temporary file goes away whatever happens, an interrupt included.
-    """
-    temporary: Path | None = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            _fetch(relative, file)
-        if sha256_of(relative, temporary) != expected_sha256(relative):
-            raise ValueError("checksum")
-        # mkstemp makes the file private; a cache may be shared by a group.
-        temporary.chmod(0o644)
-        os.replace(temporary, target)
-    except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
-        raise _missing(
-            relative, f"is missing and could not be downloaded ({_reason(error)})"
-        ) from None  # the reason is said; its traceback says nothing of the user's
-    except ValueError:
-        raise _missing(
-            relative,
-            "is missing and what was downloaded is not the published file (SHA-256)",
-        ) from None
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+    def checked(url: str, path: str, _: Any) -> None:
+        pooch.HTTPDownloader(timeout=_TIMEOUT)(url, path, source)
+        if not _is_published(relative, Path(path)):
+            raise ValueError("the download is not the published file (SHA-256)")
 
-
-def _fetch(relative: str, file: IO[bytes]) -> None:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with (
-        urllib.request.urlopen(url_of(relative), timeout=TIMEOUT) as response,
-        Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
-        ) as progress,
-    ):
-        length = response.headers.get("Content-Length")
-        total = int(length) if length is not None else None
-        task = progress.add_task(relative, total=total)
-        received = 0
-        while chunk := response.read(_CHUNK):
-            file.write(chunk)
-            received += len(chunk)
-            progress.update(task, completed=received)
-    if total is not None and received != total:
-        raise OSError(f"{received} of {total} bytes arrived")
+    path = Path(source.fetch(relative, downloader=checked))
+    make_readable(path)
+    return path

@@ -1,8 +1,8 @@
-"""`sbm`: a contextual stochastic block model, drawn to order.
+"""``sbm``: a contextual stochastic block model, generated to order.
 
 Classes of equal size, a chosen share of edges inside them (Deshpande et al. 2018), and
-features that are the mean of the class plus noise. For studying how a method depends
-on homophily, and for graphs of any size: a million nodes take seconds.
+features that are the mean of the class plus noise. It serves to study how a method
+depends on homophily, and to get graphs of any size: a million nodes take seconds.
 
 Pairs of nodes are drawn directly, so the cost is O(n·mean_degree + n·n_features), not
 O(n²). Pairs drawn twice are drawn again, so the number of edges and the share inside
@@ -10,69 +10,73 @@ classes are exact, up to rounding.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch_geometric.data import Data
 
+from elugcn.data.datasets.assemble import dataset
 from elugcn.data.edges import edge_tensor, sorted_distinct
-from elugcn.data.graph import make_data
 from elugcn.data.splits import generator, per_class_split
 from elugcn.errors import InputError
 
-Ints = npt.NDArray[np.int64]
+Ints = NDArray[np.int64]
 
-# Of all pairs of a kind, at most this share may be edges: above it drawing pairs and
-# dropping the repeated ones would no longer be quick.
+# At most this share of all pairs of a kind may be edges. Above it, drawing pairs and
+# dropping repeats would be slow.
 _MAX_DENSITY = 0.5
 
 
-@dataclass(frozen=True, kw_only=True)
-class SBMOptions:
-    """The options of `load_dataset("sbm", ...)`.
+class SBMOptions(BaseModel):
+    """The options of ``load_dataset("sbm", ...)``.
 
     Attributes:
-        n: number of nodes, at least 3 per class.
-        n_classes: at least 2.
-        mean_degree: edges per node, above 0.
-        homophily: share of the edges that are inside a class, 0 to 1.
-        n_features: at least 1.
-        feature_noise: standard deviation of the noise around the mean of the class,
-            which is itself a draw of standard deviation 1.
-        label_rate: share of each class that trains, and that validates; at least one
+        n: Number of nodes, at least 3 per class.
+        n_classes: At least 2.
+        mean_degree: Mean number of edges per node, above 0.
+        homophily: Share of the edges that are inside a class.
+        n_features: At least 1.
+        feature_noise: Standard deviation of the noise around the mean of the class,
+            which is itself drawn with standard deviation 1.
+        label_rate: Share of each class that trains, and that validates; at least one
             node each.
     """
 
-    n: int = 1000
-    n_classes: int = 5
-    mean_degree: float = 10.0
-    homophily: float = 0.8
-    n_features: int = 64
-    feature_noise: float = 1.0
-    label_rate: float = 0.05
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False
+    )
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            _check_type(field.name, getattr(self, field.name), field.type is int)
-        self._require("n_classes", self.n_classes >= 2, "at least 2")
-        least = 3 * self.n_classes
-        self._require("n", self.n >= least, f"at least {least}, 3 per class")
-        self._require("homophily", 0 <= self.homophily <= 1, "between 0 and 1")
-        self._require("n_features", self.n_features >= 1, "at least 1")
-        self._require("feature_noise", 0 <= self.feature_noise < np.inf, "0 or more")
-        below = "above 0 and below 0.5"
-        self._require("label_rate", 0 < self.label_rate < 0.5, below)
-        highest = self._highest_degree()
-        degrees = f"above 0 and at most {highest:.6g} with these n and homophily"
-        self._require("mean_degree", 0 < self.mean_degree <= highest, degrees)
+    n: int = Field(1000, ge=1)
+    n_classes: int = Field(5, ge=2)
+    mean_degree: float = Field(10.0, gt=0)
+    homophily: float = Field(0.8, ge=0, le=1)
+    n_features: int = Field(64, ge=1)
+    feature_noise: float = Field(1.0, ge=0)
+    label_rate: float = Field(0.05, gt=0, lt=0.5)
 
-    def _require(self, name: str, holds: bool, expected: str) -> None:
-        if not holds:
-            value = getattr(self, name)
-            raise InputError(f"sbm option {name} must be {expected}, not {value!r}")
+    @classmethod
+    def checked(cls, **options: Any) -> "SBMOptions":
+        """The options, or an InputError that names the wrong one."""
+        plain = {k: getattr(v, "item", lambda v=v: v)() for k, v in options.items()}
+        try:
+            o = cls(**plain)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(
+                f"sbm option {first['loc'][0]}={first['input']!r}: {first['msg']}"
+            ) from None
+        if o.n < 3 * o.n_classes:
+            raise InputError(
+                f"sbm option n={o.n}: expected at least {3 * o.n_classes}, 3 per class"
+            )
+        if o.mean_degree > (highest := o._highest_degree()):
+            raise InputError(
+                f"sbm option mean_degree={o.mean_degree}: expected at most "
+                f"{highest:.6g} with these n and homophily"
+            )
+        return o
 
     def _highest_degree(self) -> float:
         size, larger = divmod(self.n, self.n_classes)
@@ -91,13 +95,10 @@ def load_sbm(split: int, **options: Any) -> Data:
     """Draw a graph, its features and its split.
 
     Args:
-        split: seed of everything that is drawn.
-        **options: those of `SBMOptions`.
-
-    Raises:
-        InputError: an option is out of its range.
+        split: Seed of everything that is drawn.
+        **options: Those of ``SBMOptions``.
     """
-    o = SBMOptions(**options)
+    o = SBMOptions.checked(**options)
     rng = generator(split, "graph")
     # Equal sizes; the members of a class are scattered over the node numbers.
     order = rng.permutation(o.n)
@@ -108,7 +109,7 @@ def load_sbm(split: int, **options: Any) -> Data:
     n_inside = round(o.homophily * n_edges)
     inside = _distinct_pairs(n_inside, o, rng, _pairs_inside)
     outside = _distinct_pairs(n_edges - n_inside, o, rng, _pairs_outside)
-    # A node's place, p, is (class) + n_classes·(rank within the class).
+    # The position of a node is (class) + n_classes·(rank within the class).
     low, high = np.divmod(np.concatenate([inside, outside]), o.n)
     low, high = order[low], order[high]
     keys = np.sort(np.concatenate([low * o.n + high, high * o.n + low]))
@@ -118,17 +119,11 @@ def load_sbm(split: int, **options: Any) -> Data:
     x *= np.float32(o.feature_noise)
     x += means[y]
 
-    class_names = [str(label) for label in range(o.n_classes)]
+    names = [str(label) for label in range(o.n_classes)]
     size = o.n // o.n_classes
     n_labels = min(max(1, round(o.label_rate * o.n / o.n_classes)), (size - 1) // 2)
-    return make_data(
-        x,
-        edge_tensor(keys, o.n),
-        y,
-        masks=per_class_split(y, n_labels, n_labels, split, class_names),
-        class_names=class_names,
-        directed=False,
-    )
+    masks = per_class_split(y, n_labels, n_labels, split, names)
+    return dataset(x, edge_tensor(keys, o.n), y, masks, names)
 
 
 def _distinct_pairs(
@@ -137,7 +132,7 @@ def _distinct_pairs(
     rng: np.random.Generator,
     draw: Callable[[int, SBMOptions, np.random.Generator], tuple[Ints, Ints]],
 ) -> Ints:
-    """`count` different unordered pairs as low·n + high, drawn until there are enough.
+    """``count`` different unordered pairs as low·n + high.
 
     Each round draws only what is missing: drawing more and cutting the sorted result
     would favour the first nodes.
@@ -173,10 +168,3 @@ def _pairs_outside(
     a = rng.integers(o.n, size=count)
     label = (a + rng.integers(1, o.n_classes, size=count)) % o.n_classes
     return a, label + o.n_classes * rng.integers(_class_sizes(label, o))
-
-
-def _check_type(name: str, value: object, whole: bool) -> None:
-    kind = Integral if whole else Real
-    if isinstance(value, bool) or not isinstance(value, kind):
-        expected = "a whole number" if whole else "a number"
-        raise InputError(f"sbm option {name} must be {expected}, not {value!r}")

@@ -1,30 +1,33 @@
-"""A graph from two tables: one row per node, one row per edge."""
+"""A graph from two tables: one row per node, one row per edge.
+
+``TableFile.open`` reads the headers, ``TableSchema.infer`` decides what columns mean,
+``TableEncoder`` makes features of them, ``build`` reads ids, labels, splits and edges,
+and ``check_data`` validates the graph.
+"""
 
 import hashlib
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch_geometric.data import Data
 
-from elugcn.data.described import SCHEMA_KEYS
-from elugcn.data.features import check_kind, made_features
-from elugcn.data.graph import make_data
-from elugcn.data.tables.edges import find_edge_columns, read_edges
-from elugcn.data.tables.features import (
-    describe_columns,
-    encode_columns,
-    number_notes,
-    precision_notes,
+from elugcn.data.features import check_kind
+from elugcn.data.tables.build import (
+    find_edge_columns,
+    read_edges,
+    read_ids,
+    read_labels,
+    read_masks,
 )
-from elugcn.data.tables.files import TableFile
-from elugcn.data.tables.labels import node_labels
-from elugcn.data.tables.nodes import node_ids, node_masks
+from elugcn.data.tables.encoder import TableEncoder
+from elugcn.data.tables.read import TableFile
+from elugcn.data.tables.schema import CategoryColumn, TableSchema
+from elugcn.data.validation import check_data
 from elugcn.errors import InputError
 
-SCHEMA_VERSION = 1
+__all__ = ["TableEncoder", "TableSchema", "load_tables"]
 
 
 def load_tables(
@@ -42,56 +45,59 @@ def load_tables(
     val_fraction: float = 0.2,
     test_fraction: float = 0.2,
     seed: int = 0,
-    schema: dict[str, Any] | None = None,
+    schema: TableSchema | dict[str, Any] | None = None,
 ) -> Data:
     """Load a graph from a table of nodes and a table of edges.
 
     Args:
-        nodes: CSV, TSV (either also .gz) or Parquet file with one row per node:
-            id, label (unknown where empty, or -1 beside numbers), perhaps split, and
-            feature columns. Numbers and booleans are used as they are (models scale
-            them), strings with few values become one column per value.
+        nodes: CSV, TSV (either also .gz) or Parquet file with one row per node: id,
+            label (unknown where empty, or -1 beside numbers), perhaps split, and
+            feature columns. Each feature column is scaled on its own: numbers are
+            standardised, 0/1 columns are kept, strings with few values become one
+            column per value.
         edges: The same kinds of file with one row per edge.
         id_column: Column of node ids, compared as strings; None: "id", or the
             schema's.
         label_column: Column of classes; None: "label", or the schema's.
-        split_column: Column of train/val/test; None: "split" if there is one,
-            else a stratified split of the labelled nodes is made.
+        split_column: Column of train/val/test; None: "split" if there is one, else a
+            stratified split of the labelled nodes is made.
         source_column: None: "source", "src" or "from", else the first column.
-        target_column: None: "target", "dst" or "to", else the next column. (Neither is
-            guessed where a further column holds node ids, too.)
-        weight_column: None: "weight" if there is one, else all weigh 1.
-        directed: Keep the direction of the edges; None: no, or as the schema says.
-        features: None for the columns, "identity" or "degree" to make features.
-        val_fraction: Share of each class for validation, where a split is made.
-        test_fraction: Share of each class for testing, where a split is made.
+        target_column: None: "target", "dst" or "to", else the next column. Neither is
+            guessed if a further column holds node ids.
+        weight_column: None: "weight" if there is one, else all edges have weight 1.
+        directed: Treat edges as directed; None: no, or as the schema says.
+        features: None for the columns; ``"identity"`` or ``"degree"`` make features.
+        val_fraction: Share of each class for validation, if a split is made.
+        test_fraction: Share of each class for testing, if a split is made.
         seed: Seed of a split that is made.
-        schema: ``table_schema`` of the graph a model was trained on: encode this
-            graph the same way. Labels may be absent; without a split column all
-            labelled nodes are test nodes.
+        schema: ``table_schema`` of the graph that a model was trained on. This graph
+            is then encoded the same way. Labels may be absent; without a split column
+            all labelled nodes are test nodes.
 
     Returns:
-        The graph, with ``node_ids``, ``feature_names``, ``table_schema`` and
-        ``notes`` on what was changed.
+        The checked graph with ``node_ids``, ``feature_names``, ``table_schema``,
+        ``features_scaled`` and ``notes`` on what was changed.
 
     Raises:
-        InputError: A file or option is wrong; the message names the place.
+        InputError: A file or an argument is wrong; the message names the place.
     """
     node_file = TableFile.open(nodes, "nodes")
     edge_file = TableFile.open(edges, "edges")
-    features = _feature_kind(features, schema)
-    # A graph to predict on is read as the one that was trained on.
-    like = schema or {}
-    if id_column is None:
-        id_column = str(like.get("id_column", "id"))
-    wants_label = schema is None or label_column is not None
-    if label_column is None:
-        label_column = str(like.get("label_column", "label"))
-    directed = bool(like.get("directed")) if directed is None else directed
-    id_column = node_file.require(id_column, "id_column")
-    label: str | None = None
-    if wants_label or node_file.has(label_column):
-        label = label_column = node_file.require(label_column, "label_column")
+    check_kind(features)
+    before = None if schema is None else TableSchema.parse(schema)
+    training = before is None
+    like = before or TableSchema.model_validate({"features": features or "columns"})
+    if features is not None and features != like.features:
+        raise InputError(f"features={features!r}, but the schema has {like.features!r}")
+    # A graph to predict on is read like the one that was trained on.
+    if directed is None:
+        directed = like.directed
+    wants_label = training or label_column is not None
+    id_column = node_file.require(id_column or like.id_column, "id_column")
+    label_name = label_column or like.label_column
+    label = None
+    if wants_label or node_file.has(label_name):
+        label = label_name = node_file.require(label_name, "label_column")
     split = node_file.find(split_column, "split_column", ("split",))
     special = [name for name in (id_column, label, split) if name is not None]
     if len(set(special)) < len(special):
@@ -99,141 +105,112 @@ def load_tables(
             f"{node_file.path}: id_column, label_column and split_column name the same "
             f"column ({', '.join(special)})"
         )
+    table, wanted = _read_nodes(node_file, special, like, training)
+    ids = read_ids(table, id_column, node_file)
 
-    columns = _columns_before(node_file, features, schema)
-    wanted = [column["name"] for column in columns]
-    if schema is None and features == "columns":
-        wanted = _feature_columns(node_file, special)
-    categories = [c["name"] for c in columns if c["kind"] == "category"]
-    table = node_file.read([*special, *wanted], text=[*special, *categories])
-    if not table.num_rows:
-        raise InputError(f"{node_file.path}: no nodes, the file has a header only")
-
-    ids = node_ids(table, id_column, node_file)
-    known = None if schema is None else list(schema["class_names"])
-    y, class_names, doubts = node_labels(table, label, node_file, known)
-    masks, notes = node_masks(
-        table, split, node_file, y, val_fraction, test_fraction, seed, schema is None
-    )
-    # Nobody reads the notes of a graph to predict on: there, doubts are said aloud.
-    notes, alerts = (doubts + notes, []) if schema is None else (notes, doubts)
-    if node_file.unnamed:
+    notes: list[str] = []
+    alerts: list[str] = []
+    y, class_names = torch.full((len(ids),), -1), list(like.class_names)
+    if label is not None:
+        y, class_names, doubts = read_labels(
+            table, label, node_file, None if training else class_names
+        )
+        # Nobody reads the notes of a graph to predict on: doubts are warnings there.
+        (notes if training else alerts).extend(doubts)
+    masks = {}
+    if split is not None:
+        masks = read_masks(table, split, node_file, y, training)
+    elif not training:
+        masks = {"test_mask": y >= 0}
+    if node_file.unnamed and training:
         notes.append(
             f"{node_file.path.name}: columns without a name were left out (an index "
-            "written by pandas, or empty ones of a spreadsheet?): "
+            "written by pandas, or empty columns of a spreadsheet): "
             f"{len(node_file.unnamed)}"
         )
-    if features == "columns":
-        if schema is None:
-            columns = describe_columns(table, wanted, node_file)
-        matrix, names, odd = encode_columns(table, columns, node_file)
-        if schema is None:
-            notes += number_notes(columns) + precision_notes(table, columns)
-        alerts += odd
-    edge_columns, missing = find_edge_columns(
-        edge_file,
-        (source_column, target_column, weight_column),
-        ids,
-        _edges_before(schema),
+    columns, missing_weight = find_edge_columns(
+        edge_file, source_column, target_column, weight_column, ids, like.edge_columns
     )
-    alerts += missing
-    edge_index, edge_weight, edge_notes = read_edges(
-        edge_file, edge_columns, ids, directed
-    )
-    if features == "columns":
-        x: Any = matrix
-    else:
-        x = made_features(features, edge_index, len(ids))
-        names = [] if features == "identity" else ["log_degree"]
-    if not edge_index.shape[1]:
-        alerts.append(f"{edge_file.path}: no edges between different nodes")
+    alerts += missing_weight
+    edge_index, edge_weight = read_edges(edge_file, columns, ids)
 
-    data = make_data(
-        x,
-        edge_index,
-        y,
-        edge_weight=edge_weight,
-        masks=masks,
-        name=node_file.path.name.split(".")[0],
-        class_names=class_names,
-        directed=directed,
-        node_ids=ids.to_pylist(),
-        feature_names=names,
+    described = like.model_copy(
+        update={
+            "class_names": tuple(class_names),
+            "id_column": id_column,
+            "label_column": label_name,
+            "edge_columns": columns,
+            "directed": directed,
+        }
     )
-    data.table_schema = {
-        "version": SCHEMA_VERSION,
-        "features": features,
-        "columns": columns,
-        "class_names": class_names,
-        "id_column": id_column,
-        "label_column": label_column,
-        "directed": directed,
-        "edge_columns": asdict(edge_columns),
-    }
-    if features == "identity":
-        _same_nodes(data, node_file, schema)
+    x: Any = None
+    if like.features == "columns":
+        if training:
+            inferred = TableSchema.infer(table, wanted, node_file)
+            described = described.model_copy(update={"columns": inferred})
+            described = TableEncoder.fit(described, table, node_file).schema
+            notes += described.notes()
+        matrix, unknown = TableEncoder(described).transform(table, node_file)
+        x = torch.from_numpy(matrix)
+        alerts += unknown
+    node_ids = ids.to_pylist()
+    if like.features == "identity":
+        described = _same_nodes(described, node_ids, node_file, training)
+
     for alert in alerts:
         warnings.warn(alert, UserWarning, stacklevel=2)
-    data.notes = [*notes, *edge_notes, *alerts]
-    return data
+    data = Data(x=x, edge_index=edge_index, edge_weight=edge_weight, y=y, **masks)
+    data.num_nodes = len(ids)
+    data.name = node_file.path.name.split(".")[0]
+    data.class_names = class_names
+    data.directed = directed
+    data.node_ids = node_ids
+    data.feature_names = described.feature_names
+    data.table_schema = described
+    data.features_scaled = described.scaled and like.features == "columns"
+    data.notes = notes + alerts
+    checked = check_data(
+        data,
+        features=None if like.features == "columns" else like.features,
+        val_fraction=val_fraction,
+        test_fraction=test_fraction,
+        seed=seed,
+        require_labels=training,
+    )
+    checked.data.notes = list(checked.notes)
+    return checked.data
 
 
-def _feature_kind(features: str | None, schema: dict[str, Any] | None) -> str:
-    if features is not None:
-        check_kind(features)
-    if schema is None:
-        return features or "columns"
-    missing = SCHEMA_KEYS - set(schema)
-    if missing or schema["version"] != SCHEMA_VERSION:
-        raise InputError(
-            f"schema is not one of version {SCHEMA_VERSION}: expected the table_schema "
-            "of a loaded graph"
-        )
-    if features is not None and features != schema["features"]:
-        raise InputError(
-            f"features is {features!r} but the schema says {schema['features']!r}"
-        )
-    return str(schema["features"])
+def _read_nodes(
+    file: TableFile, special: list[str], like: TableSchema, training: bool
+) -> tuple[Any, list[str]]:
+    """The node table, and the names of its feature columns."""
+    wanted: list[str] = []
+    if like.features == "columns" and training:
+        left_out = (*special, *file.unnamed)
+        wanted = [name for name in file.names if name not in left_out]
+        if not wanted:
+            raise InputError(
+                f"{file.path}: no feature column besides {', '.join(special)}: add "
+                'some, or choose features="identity" or features="degree"'
+            )
+    elif like.features == "columns":
+        wanted = [file.require(c.name, "feature in schema") for c in like.columns]
+    categories = [c.name for c in like.columns if isinstance(c, CategoryColumn)]
+    table = file.read([*special, *wanted], text=[*special, *categories])
+    if not table.num_rows:
+        raise InputError(f"{file.path}: no nodes, the file has only a header")
+    return table, wanted
 
 
-def _edges_before(schema: dict[str, Any] | None) -> dict[str, str] | None:
-    """The columns of the edges trained on; None if that is not known."""
-    columns = None if schema is None else schema.get("edge_columns")
-    if not isinstance(columns, dict):
-        return None
-    return {key: name for key, name in columns.items() if isinstance(name, str)}
-
-
-def _columns_before(
-    file: TableFile, features: str, schema: dict[str, Any] | None
-) -> list[dict[str, Any]]:
-    """The feature columns that a schema describes, as they are called in this file."""
-    if schema is None or features != "columns":
-        return []
-    return [
-        column | {"name": file.require(column["name"], "feature in schema")}
-        for column in schema["columns"]
-    ]
-
-
-def _feature_columns(file: TableFile, special: Sequence[str]) -> list[str]:
-    """All columns but the special ones, to train on; none is an error."""
-    left_out = (*special, *file.unnamed)
-    wanted = [name for name in file.names if name not in left_out]
-    if not wanted:
-        raise InputError(
-            f"{file.path}: no feature column besides {', '.join(special)}: add some, "
-            'or choose features="identity" or features="degree"'
-        )
-    return wanted
-
-
-def _same_nodes(data: Data, file: TableFile, schema: dict[str, Any] | None) -> None:
-    """Identity features mean nothing on nodes other than those trained on."""
-    digest = hashlib.sha256("\n".join(data.node_ids).encode()).hexdigest()
-    if schema is not None and schema.get("node_digest") != digest:
+def _same_nodes(
+    schema: TableSchema, node_ids: list[str], file: TableFile, training: bool
+) -> TableSchema:
+    """Identity features belong to the nodes trained on: refuse any others."""
+    digest = hashlib.sha256("\n".join(node_ids).encode()).hexdigest()
+    if not training and schema.node_digest != digest:
         raise InputError(
             f'{file.path}: the schema has features="identity", which belong to the '
-            "nodes trained on; expected the same ids in the same order"
+            "training nodes; expected the same ids in the same order"
         )
-    data.table_schema["node_digest"] = digest
+    return schema.model_copy(update={"node_digest": digest})
