@@ -18,21 +18,27 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from elugcn.baselines.per_graph import PerGraph
+from elugcn.baselines.common import (
+    Count,
+    NonNegative,
+    PerGraph,
+    Probability,
+    Share,
+    Steps,
+    adjacency,
+)
 from elugcn.baselines.search import (
     choices,
     graph_choices,
     keeps_features,
     neighbours_unlike,
 )
-from elugcn.baselines.shared_options import Count, NonNegative, Probability, Share
 from elugcn.engine import CSR, GraphInputs, dropout
 from elugcn.methods.network import NetworkMethod
-from elugcn.methods.options import MAX_COUNT, NetworkConfig
+from elugcn.methods.options import NetworkConfig
 from elugcn.methods.problem import GraphTraits, Shapes
 from elugcn.models.mlp import MLP
 
@@ -46,7 +52,7 @@ class APPNPConfig(NetworkConfig):
         edge_dropout: Probability of dropping an entry of Â, drawn anew in each step.
     """
 
-    steps: int = Field(10, ge=0, le=MAX_COUNT)
+    steps: Steps = 10
     alpha: Share = 0.1
     edge_dropout: Probability = 0.5
     dropout: Probability = 0.5
@@ -112,9 +118,8 @@ class APPNPNetwork(nn.Module):
 
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Logits n×c."""
-        adj, p = inputs.adj, self.edge_dropout if self.training else 0.0
-        assert isinstance(adj, CSR)
-        adj = self.asymmetric(adj) if p else adj
+        p = self.edge_dropout if self.training else 0.0
+        adj = self.asymmetric(inputs) if p else adjacency(inputs)
         return pagerank(adj, self.mlp(inputs), self.steps, self.alpha, p)
 
     def first_layer(self) -> list[nn.Parameter]:

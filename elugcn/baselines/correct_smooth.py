@@ -24,16 +24,15 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import CorrectAndSmooth
 
+from elugcn.baselines.common import NonNegative, Probability, Share, Steps
 from elugcn.baselines.search import choices, graph_choices, keeps_features
-from elugcn.baselines.shared_options import NonNegative, Probability, Share
 from elugcn.data.features import sparse_rows
 from elugcn.methods.contract import AnyMethod, FitContext, FitResult, Method, Model
-from elugcn.methods.options import MAX_COUNT, MethodConfig, NetworkConfig
+from elugcn.methods.options import MethodConfig, NetworkConfig
 from elugcn.methods.problem import GraphTraits, GraphView, Problem
 from elugcn.methods.registry import get_method
 
@@ -53,9 +52,9 @@ class CorrectSmoothConfig(NetworkConfig):
 
     base: Literal["mlp", "linear", "gcn"] = "mlp"
     dropout: Probability = 0.5
-    correction_steps: int = Field(50, ge=0, le=MAX_COUNT)
+    correction_steps: Steps = 50
     correction_alpha: Share = 0.9
-    smoothing_steps: int = Field(50, ge=0, le=MAX_COUNT)
+    smoothing_steps: Steps = 50
     smoothing_alpha: Share = 0.8
     autoscale: bool = True
     scale: NonNegative = 1.0

@@ -23,8 +23,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
-from elugcn.baselines.search import choices, graph_choices, keeps_features
-from elugcn.baselines.shared_options import Count, Positive, Probability
+from elugcn.baselines.common import Count, Positive, Probability, adjacency
+from elugcn.baselines.search import choices, graph_choices, is_large, keeps_features
 from elugcn.engine import CSR, GraphInputs, attend, dropout, dropout_linear
 from elugcn.methods.network import NetworkMethod
 from elugcn.methods.options import NetworkConfig
@@ -115,8 +115,7 @@ class GATNetwork(nn.Module):
 
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Logits n×c."""
-        adj, p = inputs.adj, self.dropout if self.training else 0.0
-        assert isinstance(adj, CSR)
+        adj, p = adjacency(inputs), self.dropout if self.training else 0.0
         z = dropout_linear(inputs.x, self.weight, p)
         h = dropout(F.elu(self.first(z, adj)), p)
         out: Tensor = self.second(h, adj)
@@ -153,13 +152,8 @@ class GAT(NetworkMethod[GATConfig]):
 
     def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
         """The authors' settings for Cora and Citeseer, and for Pubmed."""
-        starts: list[dict[str, Any]] = [
-            {},
-            {"out_heads": 8, "lr": 0.01, "weight_decay": 1e-3},
-        ]
+        pubmed = {"out_heads": 8, "lr": 0.01, "weight_decay": 1e-3}
+        kept = {"feature_norm": "none", "dropout": 0.0, "attention_dropout": 0.3}
         if keeps_features(traits):
-            starts.append(
-                {"feature_norm": "none", "dropout": 0.0, "attention_dropout": 0.3}
-                | {"weight_decay": 5e-3}
-            )
-        return starts
+            return [{}, kept | {"weight_decay": 5e-3}]
+        return [pubmed, {}] if is_large(traits) else [{}, pubmed]

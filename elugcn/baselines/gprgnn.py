@@ -18,25 +18,26 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.polynomial import polynomial
-from elugcn.baselines.search import (
-    choices,
-    graph_choices,
-    keeps_features,
-    neighbours_unlike,
-)
-from elugcn.baselines.shared_options import (
+from elugcn.baselines.common import (
     Count,
     InputDropoutConfig,
     Probability,
     Share,
+    Steps,
+    adjacency,
 )
-from elugcn.engine import CSR, GraphInputs, dropout
+from elugcn.baselines.polynomial import polynomial
+from elugcn.baselines.search import (
+    choices,
+    graph_choices,
+    has_many_edges,
+    keeps_features,
+    neighbours_unlike,
+)
+from elugcn.engine import GraphInputs, dropout
 from elugcn.methods.network import NetworkMethod
-from elugcn.methods.options import MAX_COUNT
 from elugcn.methods.problem import GraphTraits, Shapes
 from elugcn.models.mlp import MLP
 from elugcn.training.loop import TrainSettings
@@ -51,12 +52,12 @@ class GPRGNNConfig(InputDropoutConfig):
         propagation_dropout: Probability of dropping an entry of H.
     """
 
-    steps: int = Field(10, ge=0, le=MAX_COUNT)
+    steps: Steps = 10
     alpha: Share = 0.1
     dropout: Probability = 0.5
     propagation_dropout: Probability = 0.5
     epochs: Count = 1000
-    patience: int = Field(200, ge=0, le=MAX_COUNT)
+    patience: Steps = 200
 
 
 def pagerank_weights(steps: int, alpha: float) -> Tensor:
@@ -85,8 +86,8 @@ class GPRGNNNetwork(nn.Module):
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Logits n×c."""
         p = self.propagation_dropout if self.training else 0.0
-        assert isinstance(inputs.adj, CSR)
-        return polynomial(inputs.adj, dropout(self.mlp(inputs), p), self.gamma)
+        h = dropout(self.mlp(inputs), p)
+        return polynomial(adjacency(inputs), h, self.gamma)
 
     def first_layer(self) -> list[nn.Parameter]:
         """What ``decay="first"`` decays."""
@@ -135,12 +136,10 @@ class GPRGNN(NetworkMethod[GPRGNNConfig]):
         if neighbours_unlike(traits):  # Chameleon, Squirrel
             wiki = {"lr": 0.05, "weight_decay": 0.0, "propagation_dropout": 0.7}
             return [wiki | {"alpha": 1.0}, wiki | {"alpha": 0.0}]
-        starts: list[dict[str, Any]] = [
-            {},  # Cora, Citeseer
-            {"lr": 0.05, "alpha": 0.2},  # Pubmed
-            {"alpha": 0.5, "weight_decay": 0.0},  # Photo
-        ]
         if keeps_features(traits):
-            whole = {"feature_norm": "none", "input_dropout": 0.0}
-            starts.append(whole | {"weight_decay": 5e-3})
-        return starts
+            kept = {"feature_norm": "none", "input_dropout": 0.0}
+            return [{}, kept | {"weight_decay": 5e-3}]
+        if has_many_edges(traits):  # Photo, Computers
+            photo = {"alpha": 0.5, "weight_decay": 0.0}
+            return [photo, photo | {"lr": 0.05}]
+        return [{}, {"lr": 0.05, "alpha": 0.2}]  # Cora and Citeseer; Pubmed

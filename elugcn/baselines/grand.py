@@ -29,11 +29,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.search import choices, graph_choices, keeps_features
-from elugcn.baselines.shared_options import Count, NonNegative, Probability
+from elugcn.baselines.common import Count, NonNegative, Probability, Steps
+from elugcn.baselines.search import choices, graph_choices, is_large, keeps_features
 from elugcn.methods.backbone import (
     GCNConfig,
     RandomPropagationConfig,
@@ -42,16 +41,14 @@ from elugcn.methods.backbone import (
 )
 from elugcn.methods.contract import FitContext
 from elugcn.methods.network import NetworkMethod, Supervised
-from elugcn.methods.options import MAX_COUNT
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.methods.sampled import SampledObjective
 from elugcn.models.flexible_gcn import FlexibleGCN
 from elugcn.models.losses import consistency_loss
-from elugcn.models.random_propagation import RandomPropagation
+from elugcn.models.random_propagation import RandomPropagation, SampledPropagation
 from elugcn.training.loop import Objective
 
-# A sample needs X as a dense matrix and pays for many nodes.
-MANY_NODES = 10_000
+# Features of a graph up to which a sample is searched.
 FEW_FEATURES = 1_000
 
 
@@ -74,7 +71,7 @@ class GRANDConfig(RandomPropagationConfig):
     hidden_channels: Count = 32
     dropout: Probability = 0.5
     epochs: Count = 1000
-    patience: int = Field(200, ge=0, le=MAX_COUNT)
+    patience: Steps = 200
 
 
 def grand_loss(
@@ -139,7 +136,7 @@ class GRAND(NetworkMethod[GRANDConfig]):
         context: FitContext,
     ) -> Objective:
         """Cross-entropy and consistency of the draws."""
-        if config.sample:
+        if isinstance(network, SampledPropagation):
             return SampledObjective(network, problem, config)
         assert isinstance(network, RandomPropagation | FlexibleGCN)
         return Agreement(network, problem, config)
@@ -156,7 +153,7 @@ class GRAND(NetworkMethod[GRANDConfig]):
             "lambda_cons": (0.5, 0.7, 1.0),
             "lr": (0.005, 0.01, 0.02),
         }
-        if large(traits):
+        if wants_sample(traits):
             # Dropout and norms of X̄, as the authors have it, need a sample.
             values |= {"sample": (500,), "norm": ("none", "batch"), "order": (5, 8)}
             values |= {"input_dropout": (0.3, 0.6), "dropout": (0.5, 0.8)}
@@ -167,7 +164,7 @@ class GRAND(NetworkMethod[GRANDConfig]):
 
     def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
         """The authors' settings with two draws, which take half the time of four."""
-        if large(traits):
+        if wants_sample(traits):
             pubmed = {"sample": 500, "order": 5, "sharpening": 0.2, "norm": "batch"}
             pubmed |= {"lr": 0.2, "input_dropout": 0.6, "dropout": 0.8}
             calm = {"norm": "none", "lr": 0.02, "dropout": 0.5}
@@ -181,7 +178,6 @@ class GRAND(NetworkMethod[GRANDConfig]):
         return starts
 
 
-def large(traits: GraphTraits) -> bool:
-    """Whether an epoch on all nodes is worth replacing by one on a sample."""
-    few_features = traits.num_features <= FEW_FEATURES
-    return few_features and traits.num_nodes > MANY_NODES
+def wants_sample(traits: GraphTraits) -> bool:
+    """Whether a sample pays: many nodes, and X fits as a dense matrix."""
+    return is_large(traits) and traits.num_features <= FEW_FEATURES

@@ -9,6 +9,8 @@ from elugcn.methods.problem import GraphTraits
 
 # Edges per node above which a graph counts as dense.
 DENSE = 10
+# Nodes above which a graph counts as large.
+LARGE = 10_000
 # Homophily below which neighbours count as unlike each other.
 UNLIKE = 0.5
 
@@ -34,7 +36,17 @@ def keeps_features(traits: GraphTraits) -> bool:
     In such graphs (people and pages) a single rare column says much. Scaling and
     dropout of the features can then cost accuracy.
     """
-    return traits.sparse_features and traits.num_edges > DENSE * traits.num_nodes
+    return traits.sparse_features and has_many_edges(traits)
+
+
+def has_many_edges(traits: GraphTraits) -> bool:
+    """Whether nodes have many neighbours."""
+    return traits.num_edges > DENSE * traits.num_nodes
+
+
+def is_large(traits: GraphTraits) -> bool:
+    """Whether settings of small citation graphs are far from this graph."""
+    return traits.num_nodes > LARGE
 
 
 def neighbours_unlike(traits: GraphTraits) -> bool:

@@ -15,15 +15,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
+from elugcn.baselines.common import Count, NonNegative, Positive, Steps, adjacency
 from elugcn.baselines.search import choices, graph_choices, keeps_features
-from elugcn.baselines.shared_options import Count, NonNegative, Positive
 from elugcn.engine import CSR, SPARSE_DENSITY, Features, GraphInputs
 from elugcn.methods.contract import FitContext
 from elugcn.methods.network import NetworkMethod, SupervisedRows
-from elugcn.methods.options import MAX_COUNT, TrainConfig
+from elugcn.methods.options import TrainConfig
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 
@@ -34,7 +33,7 @@ class SGCConfig(TrainConfig):
         order: K; 0 is plain logistic regression.
     """
 
-    order: int = Field(2, ge=0, le=MAX_COUNT)
+    order: Steps = 2
     lr: Positive = 0.2
     weight_decay: NonNegative = 5e-6
     epochs: Count = 100
@@ -64,8 +63,7 @@ class SGCNetwork(nn.Module):
 
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Logits n×c from features as they are."""
-        assert isinstance(inputs.adj, CSR)
-        return self.rows(smooth_features(inputs.x, inputs.adj, self.order))
+        return self.rows(smooth_features(inputs.x, adjacency(inputs), self.order))
 
     def rows(self, smoothed: Features) -> Tensor:
         """Logits m×c of m rows of Âᴷ X."""

@@ -140,5 +140,5 @@ def test_refusals(wrong: dict[str, Any]) -> None:
 
 
 def test_a_sample_has_no_layer_norm() -> None:
-    with pytest.raises(InputError, match="^norm='layer' cannot be combined with"):
+    with pytest.raises(InputError, match=r"^norm='layer' cannot be combined with"):
         config_for("grand", {"sample": 5, "norm": "layer"})

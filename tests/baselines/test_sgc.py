@@ -88,5 +88,5 @@ def test_search() -> None:
 def test_refusals() -> None:
     with pytest.raises(InputError, match="unknown option 'hidden_channels'"):
         config_for("sgc", {"hidden_channels": 8})
-    with pytest.raises(InputError, match="^order must be at least 0; got -1$"):
+    with pytest.raises(InputError, match=r"^order must be at least 0; got -1$"):
         config_for("sgc", {"order": -1})
