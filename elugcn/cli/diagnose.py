@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from elugcn.cli.common import console, percent, plain_table, print_json
-from elugcn.cli.inspect import RUN_HELP, Path, fitted_graph
+from elugcn.cli.inspect import RUN_HELP, fitted_graph
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
 from elugcn.insight import diagnose, suggest_labels
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from elugcn.cli.common import console, percent, plain_table, print_json
-from elugcn.cli.inspect import RUN_HELP, Path, fitted_graph
+from elugcn.cli.inspect import RUN_HELP, fitted_graph
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
 from elugcn.insight import check_node, explain
 

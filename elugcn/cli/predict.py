@@ -78,9 +78,7 @@ def run(
     if json_:
         print_json(summary)
     elif not quiet:
-        right = (
-            "" if score is None else f", {percent(score)} of the labelled ones right"
-        )
+        right = "" if score is None else f", {percent(score)} of the labels right"
         text = f"{out}: {summary['n_nodes']:,} nodes predicted{right}"
         console().print(text, markup=False)
 

@@ -170,9 +170,8 @@ def _show_plan(plan: dict[str, Any]) -> None:
     screen = console()
     memory = dict(plan["memory_mb"])
     total = memory.pop("total")
-    screen.print(
-        f"[bold]{plan['method']}[/bold] on {escape(plan['dataset'])}: nothing is trained"
-    )
+    name = escape(plan["dataset"])
+    screen.print(f"[bold]{plan['method']}[/bold] on {name}: nothing is trained")
     table = _pairs()
     table.add_row(
         "graph",
