@@ -541,39 +541,14 @@ def _filled(numbers: Numbers, fill: float) -> NDArray[np.float64]:
     return np.array([fill if v is None else v for v in numbers], dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class Line:
-    """A name, and (n, value) for every size."""
-
-    name: str
-    points: Sequence[tuple[int, float]]
-
-
 @styled()
-def draw_growth(panels: Sequence[tuple[str, Sequence[Line]]]) -> Figure:
-    """A panel for each quantity, both axes logarithmic.
-
-    Args:
-        panels: The unit of each panel and its lines.
-    """
-    content = []
-    for label, lines in panels:
-        curves = [
-            Curve(
-                line.name,
-                [float(n) for n, _ in line.points],
-                [value for _, value in line.points],
-                [0.0] * len(line.points),
-            )
-            for line in lines
-            if line.points
-        ]
-        content.append((label, curves))
+def draw_growth(content: Sequence[tuple[str, Sequence[Curve]]]) -> Figure:
+    """A panel for each unit, both axes logarithmic, against the number of nodes."""
     figure = draw_curves(content, xlabel="nodes", ylabel="", log=True)
-    for axis, (label, lines) in zip(figure.axes, panels, strict=True):
+    for axis, (label, curves) in zip(figure.axes, content, strict=True):
+        sizes = sorted({n for curve in curves for n in curve.x})
         axis.set_title("")
-        sizes = sorted({n for line in lines for n, _ in line.points})
-        axis.set_xticks(sizes, [f"{n:,}" for n in sizes])
+        axis.set_xticks(sizes, [f"{n:,.0f}" for n in sizes])
         axis.set_ylabel(f"{label} (logarithmic)")
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

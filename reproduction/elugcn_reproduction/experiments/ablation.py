@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+from elugcn.elu.options import THE_TEXT
 from elugcn.evaluation import Published
 from elugcn.evaluation.tables import accuracies, further_blocks, markdown_block
 from elugcn.methods.presets import preset
@@ -67,19 +68,6 @@ _GROUPS = {
         "features; the direction of edges, where the tuned options use it; and "
         "`auto`, a mean of its members weighted by their validation accuracy.",
     ),
-}
-# The method as printed: nothing of the public code, all n² entries of S*.
-THE_TEXT: dict[str, Any] = {
-    "form": "paper",
-    "init": "zero",
-    "beta": 1.0,
-    "k": 2,
-    "damping": 0.0,
-    "normalization": "none",
-    "scaling": "none",
-    "mlp_activation": "none",
-    "h_output": "logits",
-    "graph_mode": "paper",
 }
 # Of the form that the text prints; the other one has the public code's.
 _PAPER_FORM: dict[str, Any] = {"form": "paper", "beta": 1.0, "k": 2, "damping": 0.0}
