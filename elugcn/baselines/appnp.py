@@ -72,8 +72,12 @@ def pagerank(adj: CSR, h: Tensor, steps: int, alpha: float, p: float = 0.0) -> T
         p: Probability of dropping an entry of Â. Every step drops from the whole Â:
             if the masks piled up, step k would see only (1 − p)ᵏ of the edges.
     """
+    matrices = [adj] * steps
+    if p:
+        values = dropout(adj.value.expand(steps, adj.nnz), p)
+        matrices = [adj.with_values(value) for value in values]
     out: Tensor = _PageRank.apply(  # type: ignore[no-untyped-call]
-        h, [dropout(adj, p) for _ in range(steps)], alpha
+        h, matrices, alpha
     )
     return out
 

@@ -162,11 +162,6 @@ class PCNetNetwork(nn.Module):
         first = (1.0,) + (0.0,) * (config.terms - 1)
         return self.theta @ self.theta.new_tensor([first, *rows])
 
-    def first_layer(self) -> list[nn.Parameter]:
-        """W₁ and its bias."""
-        return self.mlp.first_layer()
-
-
 class PCNet(NetworkMethod[PCNetConfig]):
     """Two-fold filtering with Poisson-Charlier polynomials."""
 

@@ -79,7 +79,8 @@ def test_gamma_is_not_decayed() -> None:
 
 def test_gamma_is_learned_and_recorded(checked: Draw) -> None:
     graph = checked(0, n=120)
-    fitted = fit(graph, "gprgnn", epochs=20, steps=3, alpha=0.4, patience=20)
+    options = {"epochs": 20, "steps": 3, "alpha": 0.4, "decay": "first"}
+    fitted = fit(graph, "gprgnn", **options)
     moved = torch.tensor(fitted.metadata["gamma"]) - pagerank_weights(3, 0.4)
     # Twenty steps of at most 0.01 each.
     assert 1e-3 < float(moved.abs().min()) <= float(moved.abs().max()) < 0.21

@@ -38,7 +38,7 @@ def test_features_are_sparse_until_they_fill_up() -> None:
 
 
 @pytest.mark.parametrize("order", [1, 2, 5])
-@pytest.mark.parametrize("share", [0.1, 1.0])
+@pytest.mark.parametrize("share", [0.02, 1.0])
 def test_the_network_is_pygs(order: int, share: float) -> None:
     torch.manual_seed(order)
     edges = torch.randint(0, 90, (2, 150))
