@@ -8,7 +8,11 @@ chooses.
 
 from __future__ import annotations
 
-from elugcn.engine import compiled, reference
+from typing import TYPE_CHECKING
+
+import torch
+
+from elugcn.engine import compiled
 from elugcn.engine.edges import (
     attend,
     pair_products,
@@ -19,6 +23,7 @@ from elugcn.engine.edges import (
     weighted_spmm,
 )
 from elugcn.engine.inputs import GraphInputs, LowRank, MeanPropagation, Views
+from elugcn.engine.private_torch import has_onednn
 from elugcn.engine.reference import LossTargets, contrastive_loss, entropy_loss
 from elugcn.engine.sparse import (
     CSR,
@@ -30,23 +35,40 @@ from elugcn.engine.sparse import (
 )
 from elugcn.engine.workspace import Workspace
 
-_engine = reference
-dropout = _engine.dropout
-dropout_linear = _engine.dropout_linear
-spmm = _engine.spmm
-propagate_linear = _engine.propagate_linear
-relu_dropout_linear_ = _engine.relu_dropout_linear_
-two_view_loss = _engine.two_view_loss
+if TYPE_CHECKING or not compiled.available():
+    from elugcn.engine.reference import (
+        dropout,
+        dropout_linear,
+        propagate_linear,
+        relu_dropout_linear_,
+        spmm,
+        two_view_loss,
+    )
+else:
+    from elugcn.engine.fast import (
+        dropout,
+        dropout_linear,
+        propagate_linear,
+        relu_dropout_linear_,
+        spmm,
+        two_view_loss,
+    )
 
 
 def engine_name() -> str:
-    """``fast`` or ``reference``."""
-    return compiled.ENGINE
+    """``fast``, or ``reference`` where it was asked for or nothing is compiled."""
+    return "fast" if compiled.available() else "reference"
 
 
 def capabilities() -> dict[str, object]:
     """What the engine runs on, for records of a run."""
-    return {"engine": engine_name()}
+    return {
+        "engine": engine_name(),
+        "compiled": compiled.available(),
+        "lanes": compiled.use_lanes(16),
+        "onednn": has_onednn(),
+        "threads": torch.get_num_threads(),
+    }
 
 
 __all__ = [

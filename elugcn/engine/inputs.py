@@ -147,6 +147,11 @@ class Views:
     def __len__(self) -> int:
         return len(self.parts)
 
+    @property
+    def stored_wide(self) -> Tensor | None:
+        """The views side by side, if that is how they are stored."""
+        return self._wide
+
     def tensors(self) -> list[Tensor]:
         """Every view as a tensor, n×k."""
         return [p if isinstance(p, Tensor) else p.to_dense() for p in self.parts]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
@@ -89,33 +89,58 @@ def propagate_linear(
         draws: Repeats of the original view with fresh dropout. They come first; S*
             multiplies the Z of the first draw.
     """
+    return compose_views(
+        dropout_linear, g, w, p, residual=residual, drop_rows=drop_rows, draws=draws
+    )
+
+
+def compose_views(
+    product: Callable[[Features, Tensor, float], Tensor],
+    g: GraphInputs,
+    w: Tensor,
+    p: float,
+    *,
+    residual: bool,
+    drop_rows: float,
+    draws: int,
+) -> Views:
+    """``propagate_linear`` of a product drop(X) W and of ``@``."""
     parts = g.directions + residual
     views: list[Tensor] = []
+    product_of_x = product(g.x, w, p)
     for draw in range(draws):
-        z = dropout_linear(g.x, w, p)
+        if draw and p > 0.0:
+            product_of_x = product(g.x, w, p)
+        z = product_of_x
         if drop_rows > 0.0:
             z = z * keep_mask((z.size(0), 1), drop_rows, next_key(), z)
         split = z.chunk(parts, dim=1)
-        own = g.own(0, split[-1]) if residual else None
-        views.append(_plus(spmm(g.layer(0), torch.cat(split[: g.directions])), own))
-        if draw == 0 and g.elu_graph is not None:
-            elu_view = _plus(_elu_product(g, w, split), own)
-    return Views.of([*views, elu_view] if g.elu_graph is not None else views)
+        if draw == 0:
+            first = split
+        stacked = split[0] if g.directions == 1 else torch.cat(split[:2])
+        views.append(_plus(spmm(g.layer(0), stacked), g, split, residual))
+    if g.elu_graph is not None:
+        views.append(_plus(_elu_product(g, w, first), g, first, residual))
+    return Views.of(views)
 
 
 def _elu_product(g: GraphInputs, w: Tensor, split: Sequence[Tensor]) -> Tensor:
     """S* Z, or L (Rᵀ X) W where Rᵀ X is known."""
+    assert g.elu_graph is not None
+    if g.elu_x is not None:
+        split = (g.elu_x @ w).chunk(len(split), dim=1)
+    z = split[0] if g.directions == 1 else split[0] + split[1]
     if g.elu_x is not None:
         assert isinstance(g.elu_graph, LowRank)
-        return g.elu_graph.left @ (g.elu_x @ w)
-    assert g.elu_graph is not None
-    z = split[0] if g.directions == 1 else split[0] + split[1]
+        return g.elu_graph.left @ z
     out: Tensor = g.elu_graph @ z
     return out
 
 
-def _plus(a: Tensor, b: Tensor | None) -> Tensor:
-    return a if b is None else a + b
+def _plus(
+    view: Tensor, g: GraphInputs, split: Sequence[Tensor], residual: bool
+) -> Tensor:
+    return view + g.own(0, split[-1]) if residual else view
 
 
 def relu_dropout_linear_(views: Views, bias: Tensor, w: Tensor, p: float) -> Views:
@@ -156,9 +181,12 @@ class LossTargets:
     nelu: Tensor
 
     @cached_property
-    def has_contrast(self) -> bool:
-        """Whether there are nodes of both kinds, so that they can be contrasted."""
-        return bool(self.elu.any()) and bool(self.nelu.any())
+    def num_classes(self) -> int:
+        """One more than the largest class; −1 if one is negative."""
+        if not self.target.numel():
+            return 0
+        low, high = torch.aminmax(self.target)
+        return -1 if int(low) < 0 else int(high) + 1
 
     @cached_property
     def kind(self) -> Tensor:

@@ -16,6 +16,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from elugcn.engine.private_torch import version
 from elugcn.engine.sparse import CSR, Features
 
 # glibc gives arrays above its largest M_MMAP_THRESHOLD back to the system at once, and
@@ -34,14 +35,14 @@ def mix(x: int) -> int:
     return x ^ (x >> 31)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Memo:
-    """X W of one step, with what it was computed from."""
+    """X W, with what it was computed from and how often that had been changed."""
 
     x: Features
     weight: Tensor
     product: Tensor
-    version: int
+    versions: tuple[int, int] = (0, 0)
 
 
 class Workspace:
@@ -91,8 +92,7 @@ class Workspace:
 
     def buffer(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
         """An uninitialised tensor for this step; large ones are kept for the next."""
-        bytes_needed = math.prod(shape) * like.element_size()
-        if bytes_needed <= LARGE_BYTES or not torch.is_grad_enabled():
+        if math.prod(shape) * like.element_size() <= LARGE_BYTES:
             return like.new_empty(shape)
         key = (shape, like.dtype)
         kept = self._buffers.setdefault(key, [])
@@ -104,14 +104,14 @@ class Workspace:
         return kept[number].detach()
 
     def known_product(self, x: Features, weight: Tensor) -> Tensor | None:
-        """X W if it was computed before and neither of the three has changed since.
+        """X W if it was computed before and none of the three has changed since.
 
         Validation computes the product of the weights that the next step starts from.
         """
         if torch.is_grad_enabled():
             self._wants_memo = True
         memo = self._memo
-        if memo is None or memo.x is not x or memo.product._version != memo.version:
+        if memo is None or memo.x is not x or memo.versions != _versions(memo):
             return None
         # A fused optimiser does not count its changes, so the weights are compared.
         return memo.product if torch.equal(memo.weight, weight) else None
@@ -119,13 +119,18 @@ class Workspace:
     def remember_product(self, x: Features, weight: Tensor, product: Tensor) -> None:
         """Keep X W for the next step, if training steps ask for it."""
         if self._wants_memo:
-            product = product.detach()
-            copy = weight.detach().clone()
-            self._memo = _Memo(x, copy, product, product._version)
+            memo = _Memo(x, weight.detach().clone(), product.detach())
+            memo.versions = _versions(memo)
+            self._memo = memo
 
     def forget_product(self) -> None:
-        """The remembered product is about to be overwritten."""
+        """The remembered product may be overwritten from now on."""
         self._memo = None
+
+
+def _versions(memo: _Memo) -> tuple[int, int]:
+    x = memo.x.value if isinstance(memo.x, CSR) else memo.x
+    return version(x), version(memo.product)
 
 
 def current_workspace() -> Workspace | None:
@@ -152,7 +157,8 @@ def keep_mask(shape: tuple[int, int], p: float, key: int, like: Tensor) -> Tenso
     column = torch.arange(m, device=like.device)
     drawn = _bytes(torch.arange(n, device=like.device)[:, None], column, key)
     level = keep_level(p)
-    return (drawn < level).to(like.dtype).mul_(256 / level)
+    kept: Tensor = (drawn < level).to(like.dtype).mul_(256 / level)
+    return kept
 
 
 def keep_entries(a: CSR, p: float, key: int) -> Tensor:
@@ -160,7 +166,8 @@ def keep_entries(a: CSR, p: float, key: int) -> Tensor:
     position = torch.arange(a.nnz, device=a.col.device) - a.crow.long()[a.row]
     level = keep_level(p)
     drawn = _bytes(a.row, position, key)
-    return (drawn < level).to(a.value.dtype).mul_(256 / level)
+    kept: Tensor = (drawn < level).to(a.value.dtype).mul_(256 / level)
+    return kept
 
 
 def _bytes(row: Tensor, column: Tensor, key: int) -> Tensor:
