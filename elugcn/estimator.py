@@ -268,7 +268,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not optional and not (is_whole(value) and value >= 1):
                 raise InputError(f"{name} must be a whole number from 1; got {value!r}")
         share = self.validation_fraction
-        if not isinstance(share, Real) or not 0 <= float(share) < 1:
+        if not _is_number(share) or not 0 <= share < 1:
             raise InputError(
                 f"validation_fraction must be a number from 0 to below 1; got {share!r}"
             )
@@ -307,23 +307,23 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _mask(self, mask: Any) -> Tensor:
         """The nodes of the fitted graph to score."""
         data = self.fitted_.data
-        n = data.y.numel()
+        test: Tensor = data.test_mask
+        n = test.numel()
         if mask is None:
-            has_test = bool(data.test_mask.any())
-            return data.test_mask if has_test else data.y >= 0
+            return test if bool(test.any()) else data.y >= 0
         try:
-            mask = torch.as_tensor(mask)
+            chosen = torch.as_tensor(mask)
         except (TypeError, ValueError, RuntimeError):
             kind = type(mask).__name__
             raise InputError(
                 f"score takes a mask of {n} booleans, or X and y; got a {kind}"
             ) from None
-        if mask.dtype != torch.bool or mask.shape != (n,):
+        if chosen.dtype != torch.bool or chosen.shape != (n,):
             raise InputError(
-                f"score takes a mask of {n} booleans; got {tuple(mask.shape)} of "
-                f"{mask.dtype}"
+                f"score takes a mask of {n} booleans; got {tuple(chosen.shape)} of "
+                f"{chosen.dtype}"
             )
-        return mask
+        return chosen
 
     def _keep(self, fitted: Fitted) -> Self:
         """Set the attributes of a fitted estimator."""
@@ -457,6 +457,10 @@ class ELUGCNClassifier(NodeClassifier):
                 "NodeClassifier"
             )
         return cls(**params)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _softmax(logits: Tensor) -> Array:

@@ -52,7 +52,7 @@ def _options_of(path: Path, method: str) -> dict[str, Any]:
     """The options in a file, checked against those of the method."""
     content = read_config_file(path)
     known = list(get_method(method).Config.model_fields)
-    options = content.get("options", content)
+    options: dict[str, Any] = content.get("options", content)
     asked = resolve_name(str(content.get("method", method)))
     if asked != method:
         if method != GRAPH_ONLY or asked not in ("auto", "elu-gcn"):
@@ -78,7 +78,8 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: can't be read ({error})") from None
     except yaml.YAMLError as error:
-        raise InputError(f"{path}{_place(error)}: not valid YAML{_reason(error)}") from None
+        place = f"{path}{_place(error)}"
+        raise InputError(f"{place}: not valid YAML{_reason(error)}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):

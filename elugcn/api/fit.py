@@ -169,8 +169,9 @@ def fit(
             memory of this computer, or it diverged.
     """
     name = resolve_name(method)
-    config = options if isinstance(options, MethodConfig) else None
-    if config is None:
+    if isinstance(options, MethodConfig):
+        config = options
+    else:
         config = resolve_config(name, options=options)
     if not is_whole(seed) or not 0 <= seed <= MAX_SEED:
         raise InputError(
@@ -282,11 +283,8 @@ def is_whole(value: Any) -> bool:
 
 def _without_inference_tensors(data: Data) -> Data:
     """The graph; tensors made in inference mode can't take part in a gradient."""
-    values = data.to_dict()
-    made = {k: v for k, v in values.items() if isinstance(v, Tensor) and v.is_inference()}
-    if not made:
-        return data
     out = copy.copy(data)
-    for key, value in made.items():
-        out[key] = value.clone()
+    for key, value in data.to_dict().items():
+        if isinstance(value, Tensor) and value.is_inference():
+            out[key] = value.clone()
     return out

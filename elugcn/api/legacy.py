@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -30,7 +30,7 @@ _OPTIONS = (
 
 def convert(said: Content, tensors: Tensors) -> tuple[Content, Tensors]:
     """The content of ``model.json`` and the tensors, as schema 2 has them."""
-    method = _METHODS.get(said["method"], said["method"])
+    method = str(_METHODS.get(said["method"], said["method"]))
     known = get_method(method).Config.model_fields
     config = {key: value for key, value in said["config"].items() if key in known}
     same = ("elugcn", "seed", "threads", "device", "notes", "classes", "epochs")
@@ -115,7 +115,7 @@ def _options(facts: Content) -> Content:
             "activation": "none" if sizes.get("linear") else "relu",
             "self_loops": view["self_loops"],
         }
-    options = {key: sizes[key] for key in _OPTIONS if key in sizes} | view
+    options: Content = {key: sizes[key] for key in _OPTIONS if key in sizes} | view
     if facts["kind"] == "PropagatedMLP":
         options["sample"] = 1  # how many does not matter any more
     return options
@@ -130,15 +130,16 @@ def _two_view(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
     description, weights = _network("elu-gcn", options, network, tensors)
     if "summary" not in facts:
         return description, weights
-    kind, source = facts["source_kind"], facts["source"]
-    nested = below("source.", tensors)
-    if kind == "elu":
-        given, own = _two_view(source, nested)
-    else:
-        given, own = _plain(source, nested)
+    inner = _nested(facts["source_kind"])
+    given, own = inner(facts["source"], below("source.", tensors))
     summary = {k: v for k, v in tensors.items() if k.startswith("summary.")}
     extra = {"eta": facts["eta"], "summary": facts["summary"], "source": given}
     return description | extra, weights | summary | _under("source", own)
+
+
+def _nested(kind: str) -> Callable[[Content, Tensors], tuple[Content, Tensors]]:
+    """How a model inside another model is read."""
+    return {"elu": _two_view, "network": _plain}[kind]
 
 
 def _plain(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
@@ -152,8 +153,8 @@ def _blend(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
     members: list[Content] = []
     own: Tensors = {}
     for i, member in enumerate(facts["members"]):
-        build = _two_view if member["kind"] == "elu" else _plain
-        description, part = build(member["state"], below(f"{i}.", tensors))
+        inner = _nested(member["kind"])
+        description, part = inner(member["state"], below(f"{i}.", tensors))
         members.append(description)
         own |= _under(str(i), part)
     description = {"method": "auto", "members": members, "weights": facts["weights"]}

@@ -23,6 +23,7 @@ from torch_geometric.data import Data
 
 from elugcn import __version__
 from elugcn.api import legacy
+from elugcn.api.baselines import BASELINES
 from elugcn.api.files import write_json, write_tensors
 from elugcn.api.fit import Fitted, StoredGraph
 from elugcn.atomic import whole_directory
@@ -38,7 +39,6 @@ from elugcn.methods.registry import config_for, get_method
 SCHEMA = 2
 TENSORS, DESCRIPTION = "model.safetensors", "model.json"
 _MASKS = ("train_mask", "val_mask", "test_mask")
-_BASELINES = ("gcn", "mlp", "lpa")
 _UTILIZATION = ("lpa", "gcn", "status", "lpa_proba", "gcn_proba")
 
 
@@ -263,6 +263,9 @@ def _restored(said: _Description, tensors: Mapping[str, Tensor]) -> Model | None
         if tensor.is_floating_point():
             _require(tensor.dtype == torch.float32, f"model.{name} is not float32")
             _require(bool(tensor.isfinite().all()), f"model.{name} is not finite")
+        if name.endswith(("scaler.mean", "scaler.std")):
+            fits = tensor.shape == (said.graph.num_features,)
+            _require(fits, f"model.{name} does not fit the features")
     _check_depth(said.model, len(own))
     method = get_method(str(said.model["method"]))
     return method.restore(said.model, own)
@@ -306,18 +309,20 @@ def _check(fitted: Fitted) -> None:
     _require(fitted.classes.shape == (c,), f"there are not {c} classes")
     for name, size in (("class_names", c), ("node_ids", n)):
         values = data.get(name, None)
-        _require(values is None or len(values) == size, f"{name} has not {size} entries")
+        fits = values is None or len(values) == size
+        _require(fits, f"{name} has not {size} entries")
     use = result.label_utilization
     if use is not None:
         _check_classes("utilization.lpa", use.lpa, n, c)
         _check_classes("utilization.gcn", use.gcn, n, c)
-        _check_range("utilization.status", use.status, n, min(Utilization), max(Utilization))
+        low, high = min(Utilization), max(Utilization)
+        _check_range("utilization.status", use.status, n, low, high)
         for name in ("lpa_proba", "gcn_proba"):
             value = getattr(use, name)
             if value is not None:
                 _check_matrix(f"utilization.{name}", value, n, c)
     for name, classes in fitted.baselines.items():
-        _require(name in _BASELINES, f"{name} is no baseline")
+        _require(name in BASELINES, f"{name} is no baseline")
         _check_classes(f"baselines.{name}", classes, n, c)
     _check_graph(result.graph, n)
 

@@ -1,0 +1,218 @@
+"""Models that version 0.1 saved load and predict the same."""
+
+import json
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch_geometric.data import Data
+
+from elugcn import ELUGCNClassifier, InputError, NodeClassifier
+from elugcn.api import load, predict_other, resolve_config, save
+from elugcn.data.tables import load_tables
+from elugcn.methods.registry import GRAPH_ONLY, METHOD_NAMES
+
+ARCHIVE = Path(__file__).resolve().parents[1] / "fixtures" / "models_0_1.zip"
+with zipfile.ZipFile(ARCHIVE) as archive:
+    MODELS = sorted({name.split("/")[0] for name in archive.namelist() if "/" in name})
+# Trained on tables or arrays: they have graphs of their own.
+OTHERS = {"tables", "tables-gcn", "estimator"}
+Expected = Mapping[str, np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    with zipfile.ZipFile(ARCHIVE) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(models: Path) -> Expected:
+    with np.load(models / "expected.npz") as content:
+        return dict(content)
+
+
+def graph(kind: str, expected: Expected) -> Data:
+    """The graph to predict on that 0.1 predicted on."""
+    edges = torch.from_numpy(expected[f"graph/{kind}/edge_index"]).long()
+    data = Data(x=torch.from_numpy(expected[f"graph/{kind}/x"]), edge_index=edges)
+    if kind == "directed":
+        data.directed = True
+    if f"graph/{kind}/edge_weight" in expected:
+        data.edge_weight = torch.from_numpy(expected[f"graph/{kind}/edge_weight"])
+    return data
+
+
+def read(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "model.json").read_text("utf-8"))
+    return content
+
+
+def test_every_method_of_0_1_is_here() -> None:
+    saved = set(MODELS)
+    assert saved >= {"elu-gcn", "elu-gcn-paper", "elu-graph"}
+    assert saved >= set(METHOD_NAMES) - {"auto"}
+
+
+@pytest.mark.parametrize("name", [m for m in MODELS if m not in OTHERS | {"lpa"}])
+def test_the_same_predictions(name: str, models: Path, expected: Expected) -> None:
+    fitted = load(models / name)
+    other = graph(str(expected[f"graph_of/{name}"]), expected)
+    got = predict_other(fitted, other).result.logits
+    torch.testing.assert_close(
+        got, torch.from_numpy(expected[f"logits/{name}"]), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_known_of_the_fit_stays(name: str, models: Path) -> None:
+    fitted, before = load(models / name), read(models / name)
+    tensors = load_file(models / name / "model.safetensors")
+    renamed = {"elu-gcn": "auto", "elu-gcn-paper": "elu-gcn"}
+    assert fitted.method == renamed.get(before["method"], before["method"])
+    assert torch.equal(fitted.result.logits, tensors["logits"])
+    assert torch.equal(fitted.data.y, tensors["y"])
+    assert fitted.result.metadata == before["facts"]
+    assert fitted.result.graph_mode == before["graph_mode"]
+    assert len(fitted.result.history) == len(before["history"])
+    assert fitted.classes.tolist() == before["classes"]["values"]
+    assert fitted.data.class_names == before["class_names"]
+    assert fitted.num_features == before["num_features"]
+    for option, value in before["config"].items():
+        if option in type(fitted.config).model_fields and option != "variants":
+            assert getattr(fitted.config, option) == value, option
+    use = fitted.result.label_utilization
+    assert (use is not None) == ("utilization.status" in tensors)
+    if use is not None:
+        assert torch.equal(use.status, tensors["utilization.status"])
+    if "graph.left" in tensors:
+        assert fitted.result.graph is not None
+        dense = tensors["graph.left"] @ tensors["graph.right"].T
+        torch.testing.assert_close(fitted.result.graph.to_dense(), dense)
+    if "graph.crow" in tensors:
+        assert fitted.result.graph is not None
+        stored = fitted.result.graph.operator
+        assert torch.equal(stored.value, tensors["graph.value"])  # type: ignore[union-attr]
+
+
+def test_it_can_be_saved_again(
+    models: Path, expected: Expected, tmp_path: Path
+) -> None:
+    for name in ("elu-gcn", "blend", "sampled", "cs-gcn", "gcn-lpa", "topk"):
+        save(load(models / name), tmp_path / name)
+        assert read(tmp_path / name)["schema"] == 2
+        again = load(tmp_path / name)
+        other = graph(str(expected[f"graph_of/{name}"]), expected)
+        got = predict_other(again, other).result.logits
+        torch.testing.assert_close(
+            got, torch.from_numpy(expected[f"logits/{name}"]), rtol=1e-4, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("name", ["tables", "tables-gcn"])
+def test_tables(name: str, models: Path, expected: Expected) -> None:
+    fitted = load(models / name)
+    data = load_tables(
+        models / "nodes1.csv",
+        models / "edges1.csv",
+        schema=fitted.data.table_schema,
+    )
+    other = predict_other(fitted, data)
+    torch.testing.assert_close(
+        other.result.logits,
+        torch.from_numpy(expected[f"logits/{name}"]),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+    assert other.data.class_names == ["class 0", "class 1", "class 2"]
+
+
+def test_the_estimator(models: Path, expected: Expected) -> None:
+    loaded = NodeClassifier.load(models / "estimator")
+    assert loaded.method == "auto"
+    assert loaded.classes_.tolist() == ["ant", "bee", "cow"]
+    proba = loaded.predict_proba(graph("plain", expected))
+    np.testing.assert_allclose(proba, expected["proba/estimator"], rtol=1e-4, atol=1e-6)
+    assert (loaded.epochs, loaded.eta) == (4, 0.4)
+    # The classifier of 0.1 is today's method auto, not the method of the paper.
+    with pytest.raises(InputError, match=r"method 'auto'.*NodeClassifier"):
+        ELUGCNClassifier.load(models / "estimator")
+    paper = ELUGCNClassifier.load(models / "elu-gcn-paper")
+    assert paper.predict_proba().shape == (72, 3)
+
+
+def test_labels_alone_predict_nothing_elsewhere(
+    models: Path, expected: Expected
+) -> None:
+    fitted = load(models / "lpa")
+    assert fitted.proba.shape == (72, 3)
+    with pytest.raises(InputError, match="'lpa' can't predict for another graph"):
+        predict_other(fitted, graph("plain", expected))
+
+
+def edit(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
+    def apply(content: Any) -> None:
+        for key in path[:-1]:
+            content = content[key]
+        content[path[-1]] = value
+
+    return apply
+
+
+HUGE = {"in_channels": 10**12, "hidden_channels": 10**12, "out_channels": 3}
+NETWORK = ("predictor", "network")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        edit("method", value="rm -rf"),
+        edit("method", value=3),
+        edit("config", value=[1]),
+        edit("config", "epochs", value="many"),
+        edit("classes", value=None),
+        edit("classes", "values", value=["a", "b"]),
+        edit("class_names", value=["a"]),
+        edit("predictor_kind", value="os.system"),
+        edit("predictor", value=[]),
+        edit(*NETWORK, "architecture", value=HUGE),
+        edit(*NETWORK, "architecture", "hidden_channels", value=7),
+        edit(*NETWORK, "architecture", "norm", value="loud"),
+        edit(*NETWORK, "architecture", "num_layers", value=10**9),
+        edit("predictor", "source_kind", value="x"),
+        edit("seconds", value=None),
+        edit("input", value=5),
+        edit("table_schema", value={"version": 1, "columns": 3}),
+    ],
+)
+def test_hostile_files_are_refused(
+    spoil: Callable[[Any], None], models: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(models / "h-from-mlp", tmp_path / "m")
+    content = read(tmp_path / "m")
+    spoil(content)
+    (tmp_path / "m/model.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"model\.json: not a model") as caught:
+        load(tmp_path / "m")
+    assert "\n" not in str(caught.value)
+
+
+def test_config_files_of_0_1(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    head = "schema: 1\ndataset: cora\nsplit: 0\nseed: 0\n"
+    path.write_text(f"{head}method: elu-gcn\noptions: {{k: 3, variants: []}}\n")
+    config: Any = resolve_config("auto", file=path)
+    assert (config.k, config.variants) == (3, ())
+    path.write_text(f"{head}method: elu-gcn-paper\noptions: {{k: 3, variants: []}}\n")
+    config = resolve_config("elu-gcn", file=path)
+    assert config.k == 3
+    config = resolve_config(GRAPH_ONLY, file=path)
+    assert config.k == 3
