@@ -1,0 +1,73 @@
+"""The MLP against torch.nn.Sequential with the same weights."""
+
+import pytest
+import torch
+from torch import nn
+
+from elugcn.engine import CSR, GraphInputs
+from elugcn.models.mlp import MLP
+from tests.models.conftest import HID, C, D, Small, close
+
+
+def twin(model: MLP) -> nn.Sequential:
+    first, last = nn.Linear(D, HID), nn.Linear(HID, C)
+    with torch.no_grad():
+        first.weight.copy_(model.W1.T)
+        first.bias.copy_(model.b1)
+        last.weight.copy_(model.W2.T)
+        last.bias.copy_(model.b2)
+    return nn.Sequential(first, nn.Identity() if model.linear else nn.ReLU(), last)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("linear", [False, True])
+def test_equals_sequential(small: Small, sparse: bool, linear: bool) -> None:
+    model = MLP(D, HID, C, linear=linear).eval()
+    nn.init.normal_(model.b1)
+    nn.init.normal_(model.b2)
+    other, weight = twin(model), torch.randn(24, C)
+    out, expected = model(small.inputs(sparse)), other(small.x)
+    close(out, expected)
+    (out * weight).sum().backward()
+    (expected * weight).sum().backward()
+    assert model.W1.grad is not None
+    assert model.W2.grad is not None
+    close(model.W1.grad, other[0].weight.grad.T)
+    close(model.b1.grad, other[0].bias.grad)
+    close(model.W2.grad, other[2].weight.grad.T)
+    close(model.b2.grad, other[2].bias.grad)
+    close(model.rows(small.x[[3, 5]]), expected[[3, 5]])
+
+
+def test_linear_is_the_product_of_the_paper(small: Small) -> None:
+    model = MLP(D, HID, C, linear=True).eval()
+    # Biases start at zero: H = X Θ₁ Θ₂.
+    close(model.rows(small.x), small.x @ model.W1 @ model.W2)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("linear", [False, True])
+def test_the_mean_over_dropout_is_the_output_without(
+    small: Small, sparse: bool, linear: bool
+) -> None:
+    # Non-negative weights: ReLU does nothing, so the mean passes through.
+    model = MLP(D, HID, C, dropout=0.4, linear=linear)
+    x = CSR.from_tensor(small.x) if sparse else small.x
+    with torch.no_grad():
+        model.W1.abs_()
+        model.W2.abs_()
+        expected = model.eval().rows(x)
+        model.train()
+        draws = torch.stack([model.rows(x) for _ in range(1500)])
+    assert draws.std(dim=0).max() > 0.05
+    error = (draws.mean(dim=0) - expected) / (draws.std(dim=0) / 1500**0.5 + 1e-9)
+    assert float(error.abs().max()) < 5
+
+
+def test_the_input_has_dropout_of_its_own(small: Small) -> None:
+    model = MLP(D, HID, C, dropout=0.0, input_dropout=0.5).train()
+    g: GraphInputs = small.inputs()
+    assert not torch.equal(model(g), model(g))
+    model.input_dropout = 0.0
+    assert torch.equal(model(g), model(g))
+    assert [id(p) for p in model.first_layer()] == [id(model.W1), id(model.b1)]
