@@ -165,7 +165,7 @@ def _step(data: Data, config: Any) -> float:
     layers = max(1, int(getattr(config, "num_layers", 2)) - 1)
     extra = (
         getattr(config, "norm", "none") != "none",
-        getattr(config, "residual", False),
+        bool(getattr(config, "residual", False)),
         getattr(config, "jump", "none") not in ("none", False),
     )
     in_place = hasattr(config, "drop_node") and not any(extra) and layers == 1

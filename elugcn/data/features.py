@@ -19,6 +19,8 @@ Array = NDArray[Any]
 _NARROW = 2.0**-17
 # Doubles that span less than this share of the largest differ by rounding only.
 _ROUNDING = 2.0**-40
+# Entries that are checked at once.
+_BLOCK_ENTRIES = 2**22
 _CSR_WARNING = "Sparse CSR tensor support is in beta"
 
 
@@ -181,6 +183,31 @@ def sparse_rows(crow: Tensor, col: Tensor, value: Tensor, d: int) -> Tensor:
         )
 
 
+def refuse_nonfinite(x: Tensor) -> None:
+    """Refuse features with a NaN or infinite value; O(n·d)."""
+    values = x if x.layout == torch.strided else x.values()
+    # Sums need no mask; only a suspicious block is looked into. A sum in double
+    # precision copies its block.
+    rows = max(1, _BLOCK_ENTRIES // max(1, values[:1].numel()))
+    for start in range(0, values.size(0), rows):
+        block = values[start : start + rows]
+        if bool(torch.isfinite(block.sum(dtype=torch.float64))):
+            continue
+        at = (~torch.isfinite(block)).nonzero()
+        if not len(at):
+            continue
+        if x.layout == torch.strided:
+            node, column = start + int(at[0, 0]), int(at[0, 1])
+        else:
+            entry = start + int(at[0, 0])
+            node = int(torch.searchsorted(x.crow_indices(), entry, right=True)) - 1
+            column = int(x.col_indices()[entry])
+        raise InputError(
+            f"the features have a NaN or infinite value at node {node}, column "
+            f"{column}: expected finite numbers"
+        )
+
+
 def check_kind(kind: Any) -> None:
     """Refuse a value of ``features`` that no features can be made for."""
     if kind not in (None, "identity", "degree"):
@@ -216,6 +243,7 @@ def neighbour_graph(x: Tensor, n_neighbors: int) -> tuple[Array, Array]:
     """
     from sklearn.neighbors import kneighbors_graph
 
+    refuse_nonfinite(x)
     n, d = x.shape
     if n == 1 and n_neighbors == 0:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)

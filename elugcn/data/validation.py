@@ -15,13 +15,15 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.data.edges import clean_edges
-from elugcn.data.features import as_features, check_kind, made_features
+from elugcn.data.features import (
+    as_features,
+    check_kind,
+    made_features,
+    refuse_nonfinite,
+)
 from elugcn.data.labels import check_labels
 from elugcn.data.splits import SPLITS, Split, check_fractions, complete_split
 from elugcn.errors import InputError
-
-# Entries of X that are checked at once.
-_BLOCK_ENTRIES = 2**22
 
 
 @dataclass(frozen=True)
@@ -121,32 +123,8 @@ def _features(data: Data, notes: list[str]) -> Tensor:
     before = getattr(data.x, "dtype", None)
     if before is not None and before not in (torch.float32, np.float32):
         notes.append(f"x was converted from {before} to torch.float32")
-    _refuse_nonfinite(x)
+    refuse_nonfinite(x)
     return x
-
-
-def _refuse_nonfinite(x: Tensor) -> None:
-    values = x if x.layout == torch.strided else x.values()
-    # Sums need no mask; only a suspicious block is looked into. A sum in double
-    # precision copies its block.
-    rows = max(1, _BLOCK_ENTRIES // max(1, values[:1].numel()))
-    for start in range(0, values.size(0), rows):
-        block = values[start : start + rows]
-        if bool(torch.isfinite(block.sum(dtype=torch.float64))):
-            continue
-        at = (~torch.isfinite(block)).nonzero()
-        if not len(at):
-            continue
-        if x.layout == torch.strided:
-            node, column = start + int(at[0, 0]), int(at[0, 1])
-        else:
-            entry = start + int(at[0, 0])
-            node = int(torch.searchsorted(x.crow_indices(), entry, right=True)) - 1
-            column = int(x.col_indices()[entry])
-        raise InputError(
-            f"the features have a NaN or infinite value at node {node}, column "
-            f"{column}: expected finite numbers"
-        )
 
 
 def _count_nodes(data: Data, x: Tensor | None) -> int:

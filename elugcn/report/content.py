@@ -12,6 +12,7 @@ from torch import Tensor
 
 from elugcn.api import Fitted
 from elugcn.api.runs import SPLIT_NAMES
+from elugcn.data.tables import TableSchema
 from elugcn.elu.low_rank_graph import ELUGraph
 from elugcn.elu.utilization import Utilization
 from elugcn.engine import CSR
@@ -418,9 +419,9 @@ def node_rows(
 
 def table_columns(data: Any) -> list[dict[str, Any]]:
     """What each column of a node table became; empty for other graphs."""
-    schema = getattr(data, "table_schema", None)
-    report = getattr(schema, "columns_report", list)
-    return [row | {"column": clean(row["column"])} for row in report()]
+    schema: TableSchema | None = getattr(data, "table_schema", None)
+    rows = [] if schema is None else schema.report()
+    return [row | {"column": clean(row["column"])} for row in rows]
 
 
 def _flat(values: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -92,16 +92,18 @@ def run_search(
         seed=_stream(seed, search), n_startup_trials=STARTUP_TRIALS
     )
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    defaults = method.Config().model_dump(mode="json") | dict(common)
-    starts = [defaults, *method.starting_points(traits)]
+    defaults = method.Config().model_dump(mode="json")
+    starts = [{}, *(one for one in method.starting_points(traits) if one)]
     for number, start in enumerate(starts):
-        study.enqueue_trial(start, user_attrs={"start": number})
+        known = _flat(defaults | dict(common) | dict(start))
+        study.enqueue_trial(known, user_attrs={"start": number})
     while len(search.trials) < search.total:
         asked = study.ask()
-        chosen = dict(common) | method.space(asked, traits)
-        # Options of a start that are not part of the space count too.
+        suggested = method.space(asked, traits)
+        # A start is exactly what it says, in the space or not.
         start_number = asked.user_attrs.get("start")
-        chosen |= {} if start_number is None else dict(starts[start_number])
+        chosen = suggested if start_number is None else starts[start_number]
+        chosen = dict(common) | dict(chosen)
         number = len(search.trials) + 1
         try:
             options = differing(search.method, chosen)
@@ -109,8 +111,8 @@ def run_search(
             trial = Trial(number, chosen, error=str(error))
         else:
             trial = evaluate(search, number, options)
-        known = trial.val_accuracy
-        study.tell(asked, WORST if known is None else known)
+        accuracy = trial.val_accuracy
+        study.tell(asked, WORST if accuracy is None else accuracy)
         search.trials.append(trial)
         yield trial
 
@@ -127,6 +129,18 @@ def load_optuna() -> Any:
         raise MissingExtraError("optuna", "tune") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
+
+
+def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by the names that spaces give them: ``variants.0.order``."""
+    flat: dict[str, Any] = {}
+    for key, value in options.items():
+        if isinstance(value, list | tuple):
+            for i, one in enumerate(value):
+                flat |= {f"{key}.{i}.{name}": v for name, v in one.items()}
+        else:
+            flat[key] = value
+    return flat
 
 
 def _stream(seed: int, search: Search) -> int:

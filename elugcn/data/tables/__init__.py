@@ -93,20 +93,21 @@ def load_tables(
     if directed is None:
         directed = like.directed
     wants_label = training or label_column is not None
-    id_column = node_file.require(id_column or like.id_column, "id_column")
-    label_name = label_column or like.label_column
+    id_name = like.id_column if id_column is None else id_column
+    id_name = node_file.require(id_name, "id_column")
+    label_name = like.label_column if label_column is None else label_column
     label = None
     if wants_label or node_file.has(label_name):
         label = label_name = node_file.require(label_name, "label_column")
     split = node_file.find(split_column, "split_column", ("split",))
-    special = [name for name in (id_column, label, split) if name is not None]
+    special = [name for name in (id_name, label, split) if name is not None]
     if len(set(special)) < len(special):
         raise InputError(
             f"{node_file.path}: id_column, label_column and split_column name the same "
             f"column ({', '.join(special)})"
         )
     table, wanted = _read_nodes(node_file, special, like, training)
-    ids = read_ids(table, id_column, node_file)
+    ids = read_ids(table, id_name, node_file)
 
     notes: list[str] = []
     alerts: list[str] = []
@@ -137,7 +138,7 @@ def load_tables(
     described = like.model_copy(
         update={
             "class_names": tuple(class_names),
-            "id_column": id_column,
+            "id_column": id_name,
             "label_column": label_name,
             "edge_columns": columns,
             "directed": directed,

@@ -277,10 +277,11 @@ def _unreadable(path: Path, error: Exception) -> InputError:
         return InputError(f"{path}, line {line}: is not UTF-8; save it as CSV in UTF-8")
     if "columns, got" in reason:
         header = None
-        for line, _, cells in _records(path):
+        for line, last, cells in _records(path):
             header = header or cells
             if len(cells) != len(header):
                 hint = TableFile(path, tuple(header)).separator_hint
+                hint = "; is a quote not closed?" if last > line else hint
                 return InputError(
                     f"{path}, line {line}: {len(cells)} cells, expected {len(header)} "
                     f"as in the header{hint}"

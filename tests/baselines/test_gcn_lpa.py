@@ -1,0 +1,203 @@
+"""GCN-LPA against its equations written out densely, and whose labels it reads."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from elugcn.baselines.gcn_lpa import (
+    GCNLPA,
+    GCNLPAConfig,
+    GCNLPANetwork,
+    GCNLPAObjective,
+    label_loss,
+)
+from elugcn.data.validation import check_data
+from elugcn.engine import CSR, GraphInputs, normalized_adjacency
+from elugcn.errors import InputError
+from elugcn.methods.problem import Problem, Shapes
+from elugcn.methods.registry import config_for
+from tests.baselines.contract import (
+    CPU,
+    Draw,
+    check_learns_and_restores,
+    check_space,
+    fit,
+)
+
+
+def network(adj: CSR, **options: Any) -> GCNLPANetwork:
+    """Eight features and three classes, random scores."""
+    config = GCNLPAConfig(**({"hidden_channels": 5, "dropout": 0.0} | options))
+    model = GCNLPANetwork(config, Shapes(8, 3))
+    model.learn_on(adj)
+    torch.nn.init.normal_(model.score)
+    return model
+
+
+def dense_p(adj: CSR, score: Tensor) -> Tensor:
+    """Softmax over each row; pairs without an edge have no share."""
+    struck = torch.full(adj.shape, -torch.inf)
+    return struck.index_put((adj.row, adj.col.long()), score).softmax(dim=1)
+
+
+@pytest.fixture
+def problem(checked: Draw) -> Problem:
+    torch.manual_seed(0)
+    return Problem.of(checked(n=60).data, GCNLPAConfig(feature_norm="none"), CPU)
+
+
+@pytest.mark.parametrize("num_layers", [1, 2, 4])
+def test_network_is_a_gcn_on_the_softmax_of_its_scores(
+    num_layers: int, problem: Problem
+) -> None:
+    model = network(problem.adj, num_layers=num_layers)
+    h, p = problem.data.x, dense_p(problem.adj, model.score)
+    for i, weight in enumerate(model.weights):
+        h = p @ (F.relu(h) if i else h) @ weight
+    torch.testing.assert_close(model(problem.inputs), h)
+    assert len(model.weights) == num_layers
+
+
+@pytest.mark.parametrize("dropped", [{"dropout": 0.5}, {"input_dropout": 0.5}, {}])
+def test_dropout(dropped: dict[str, float], problem: Problem) -> None:
+    options = {"dropout": 0.0, "input_dropout": 0.0} | dropped
+    model = network(problem.adj, **options).train()
+    assert torch.equal(model(problem.inputs), model(problem.inputs)) == (not dropped)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "share"])
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+def test_loss_and_its_gradients(kind: str, weight: float, problem: Problem) -> None:
+    model = network(problem.adj)
+    options = {"lambda_lpa": weight, "lpa_steps": 3, "lpa_loss": kind}
+    objective = GCNLPAObjective(model, problem, GCNLPAConfig(**options))  # type: ignore[arg-type]
+    parameters = [model.score, *model.weights]
+    loss = objective.loss(0)
+    data, known = problem.data, problem.train_mask
+    p = dense_p(problem.adj, model.score)
+    z = p @ F.relu(p @ data.x @ model.weights[0]) @ model.weights[1]
+    expected = -z.log_softmax(dim=1)[known, data.y[known]].mean()
+    labels = torch.eye(3)[data.y] * known[:, None]
+    q = (p @ p @ p @ labels)[known]
+    q = q.softmax(dim=1) if kind == "softmax" else q / q.sum(dim=1, keepdim=True)
+    expected = expected - weight * q[range(len(q)), data.y[known]].log().mean()
+    torch.testing.assert_close(loss, expected)
+    gradients = torch.autograd.grad(loss, parameters)
+    wanted = torch.autograd.grad(expected, parameters)
+    for ours, theirs in zip(gradients, wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "share"])
+def test_neighbours_of_the_same_class_gain_weight(kind: str) -> None:
+    """Node 0 hears 1, of its own class, 2, of the other, and 3, which has no label."""
+    adj = normalized_adjacency(torch.tensor([[1, 2, 3], [0, 0, 0]]), 4, None, False)
+    model = network(adj)
+    torch.nn.init.zeros_(model.score)
+    labels = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    q = model.edges(GraphInputs(torch.zeros(4, 8), adj)) @ labels
+    loss = label_loss(q[:1], torch.tensor([0]), kind)
+    same, other, none = torch.autograd.grad(loss, model.score)[0].tolist()
+    assert same < 0 < other
+    assert none == pytest.approx(0.0, abs=1e-6)
+
+
+def test_label_loss_by_hand() -> None:
+    q, target = torch.tensor([[5 / 12, 1 / 6]]), torch.tensor([0])
+    share = label_loss(q, target, "share")
+    assert float(share) == pytest.approx(-math.log(5 / 7))
+    softmax = label_loss(q, target, "softmax")
+    assert float(softmax) == pytest.approx(math.log1p(math.exp(-0.25)))
+
+
+def test_no_label_in_reach_is_a_large_loss_and_no_nan() -> None:
+    q = torch.zeros(1, 3, requires_grad=True)
+    loss = label_loss(q, torch.tensor([1]), "share")
+    assert 10 < float(loss.detach()) < 30
+    (gradient,) = torch.autograd.grad(loss, q)
+    assert torch.isfinite(gradient).all()
+
+
+def test_labels_of_other_nodes_are_not_used(checked: Draw) -> None:
+    """With one epoch validation has nothing to choose: no other label matters."""
+    data = checked(n=60).data
+    other, seen = data.clone(), data.clone()
+    other.y = torch.where(data.train_mask, data.y, (data.y + 1) % 3)
+    seen.y = (data.y + 1) % 3
+    one, two, three = (
+        fit(check_data(d), "gcn-lpa", epochs=1, lambda_lpa=10.0).logits
+        for d in (data, other, seen)
+    )
+    assert torch.equal(one, two)
+    assert not torch.equal(one, three)
+
+
+def test_edges_keep_their_weights_and_those_of_other_graphs_are_equal(
+    checked: Draw,
+) -> None:
+    graph, other = checked(n=60), checked(1, n=50)
+    model: Any = fit(graph, "gcn-lpa", epochs=10, lr=0.1).model
+    mine, theirs, shifted = (
+        GraphInputs(torch.zeros(n, 8), normalized_adjacency(edges, n))
+        for edges, n in (
+            (graph.data.edge_index, 60),
+            (other.data.edge_index, 50),
+            ((graph.data.edge_index + 1) % 60, 60),  # as many entries, elsewhere
+        )
+    )
+    score = model.network.score.detach()
+    p = model.network.edges(mine).to_dense()
+    torch.testing.assert_close(p, dense_p(mine.adj, score))  # type: ignore[arg-type]
+    for inputs in (theirs, shifted):
+        there = (inputs.adj.to_dense() > 0).float()  # type: ignore[union-attr]
+        equal = there / there.sum(dim=1, keepdim=True)
+        torch.testing.assert_close(model.network.edges(inputs).to_dense(), equal)
+
+
+def test_weights_start_nearly_equal() -> None:
+    torch.manual_seed(0)
+    adj = CSR.from_tensor(torch.ones(245, 245))
+    model = GCNLPANetwork(GCNLPAConfig(), Shapes(2, 2))
+    model.learn_on(adj)
+    assert float(model.score.detach().abs().max()) == pytest.approx(0.01, rel=0.01)
+
+
+def test_a_node_without_neighbours_gathers_nothing() -> None:
+    adj = normalized_adjacency(torch.tensor([[0], [1]]), 3, self_loops=False)
+    out = network(adj)(GraphInputs(torch.rand(3, 8), adj))
+    assert torch.equal(out[[0, 2]], torch.zeros(2, 3))
+
+
+def test_only_the_first_layer_can_be_decayed() -> None:
+    model = GCNLPA().build(GCNLPAConfig(num_layers=3), Shapes(4, 2))
+    assert isinstance(model, GCNLPANetwork)
+    (first,) = model.first_layer()
+    assert first is model.weights[0]
+
+
+def test_it_learns_and_restores(checked: Draw) -> None:
+    options = {"num_layers": 3, "lpa_steps": 2, "dropout": 0.5}
+    check_learns_and_restores(checked, "gcn-lpa", epochs=40, **options)
+
+
+def test_search() -> None:
+    check_space("gcn-lpa", {"direction": 1, "feature_norm": 2})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"num_layers": 0},
+        {"lpa_steps": 0},
+        {"lambda_lpa": -1.0},
+        {"lpa_loss": "l2"},
+        {"input_dropout": 1.0},
+    ],
+)
+def test_refusals(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"^{next(iter(wrong))} must be .*; got .*$"):
+        config_for("gcn-lpa", wrong)

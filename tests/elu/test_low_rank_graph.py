@@ -1,0 +1,288 @@
+"""Every kind of ELU graph against its dense twin."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from elugcn.elu.low_rank_graph import ELUGraph, ExplicitGraph, LowRankGraph
+from elugcn.elu.sparsify import paper_graph, topk_graph
+from elugcn.engine import CSR, LowRank
+from elugcn.errors import InputError
+
+N, C = 17, 3
+
+
+def factors() -> tuple[Tensor, Tensor]:
+    """Two factors; rows 4, 5 and 11 of S are the same one, row 8 is zero."""
+    generator = torch.Generator().manual_seed(7)
+    left = torch.randn(N, C, generator=generator)
+    left[[5, 11]] = left[4].clone()
+    left[8] = 0
+    return left, torch.randn(N, C, generator=generator)
+
+
+def largest_of_rows(s: Tensor, k: int) -> Tensor:
+    """The k largest |entries| of each row, by sorting each row."""
+    out = torch.zeros_like(s)
+    for i, row in enumerate(s):
+        for j in sorted(range(len(row)), key=lambda j: -abs(float(row[j])))[:k]:
+            out[i, j] = row[j]
+    return out
+
+
+def largest_of_all(s: Tensor, count: int) -> Tensor:
+    """The ``count`` largest |entries| of the whole matrix."""
+    order = s.abs().reshape(-1).argsort(descending=True)[:count]
+    out = torch.zeros(s.numel())
+    out[order] = s.reshape(-1)[order]
+    return out.reshape(s.shape)
+
+
+class DenseTwin:
+    """What every graph must do; subclasses make the graph and its dense twin."""
+
+    mode: ClassVar[str]
+
+    def graph(self) -> ELUGraph:
+        raise NotImplementedError
+
+    def twin(self) -> Tensor:
+        raise NotImplementedError
+
+    def test_entries_and_shape(self) -> None:
+        graph = self.graph()
+        assert graph.shape == (N, N)
+        torch.testing.assert_close(graph.to_dense(), self.twin())
+
+    def test_product(self) -> None:
+        for columns in (1, 5):
+            z = torch.randn(N, columns)
+            torch.testing.assert_close(self.graph() @ z, self.twin() @ z)
+
+    def test_gradient(self) -> None:
+        z = torch.randn(N, 4, requires_grad=True)
+        weight = torch.randn(N, 4)
+        (self.graph() @ z * weight).sum().backward()
+        torch.testing.assert_close(z.grad, self.twin().T @ weight)
+
+    def test_transpose(self) -> None:
+        z = torch.randn(N, 4, requires_grad=True)
+        weight = torch.randn(N, 4)
+        turned = self.graph().T
+        torch.testing.assert_close(turned.to_dense(), self.twin().T)
+        torch.testing.assert_close(turned @ z, self.twin().T @ z)
+        (turned @ z * weight).sum().backward()
+        torch.testing.assert_close(z.grad, self.twin() @ weight)
+        torch.testing.assert_close(turned.T.to_dense(), self.twin())
+
+    @pytest.mark.parametrize(
+        ("index", "wanted"),
+        [(3, [3]), (-1, [N - 1]), ([4, 0, 4], [4, 0, 4]), ([], []),
+         (torch.tensor([16, 8]), [16, 8]), (torch.tensor(2), [2])],
+    )  # fmt: skip
+    def test_rows(self, index: int | list[int] | Tensor, wanted: list[int]) -> None:
+        rows = self.graph().rows(index)
+        assert rows.shape == (len(wanted), N)
+        torch.testing.assert_close(rows, self.twin()[wanted])
+
+    def test_rows_of_a_mask(self) -> None:
+        graph = self.graph()
+        mask = torch.zeros(graph.shape[0], dtype=torch.bool)
+        mask[[1, 3]] = True
+        assert torch.equal(graph.rows(mask), graph.rows([1, 3]))
+        with pytest.raises(InputError, match="a mask must have"):
+            graph.rows(mask[:-1])
+
+    @pytest.mark.parametrize("index", [N, -N - 1, [0, N], torch.tensor([99])])
+    def test_rows_out_of_range(self, index: int | list[int] | Tensor) -> None:
+        with pytest.raises(
+            InputError, match=f"row index must be between 0 and {N - 1}"
+        ):
+            self.graph().rows(index)
+
+    @pytest.mark.parametrize("k", [1, 4, N, N + 5])
+    def test_topk(self, k: int) -> None:
+        top = self.graph().topk(k)
+        assert isinstance(top, ExplicitGraph)
+        assert top.mode == "topk"
+        torch.testing.assert_close(top.to_dense(), largest_of_rows(self.twin(), k))
+
+    def test_to_sparse(self) -> None:
+        graph, twin = self.graph(), self.twin()
+        by_row = graph.to_sparse(k=2)
+        assert isinstance(by_row, CSR)
+        torch.testing.assert_close(by_row.to_dense(), largest_of_rows(twin, 2))
+        everything = graph.to_sparse(keep=None)
+        torch.testing.assert_close(everything.to_dense(), twin)
+        some = graph.to_sparse(keep=0.05).to_dense()
+        least = graph.quantile(0.95)
+        torch.testing.assert_close(
+            some, torch.where(graph.to_dense().abs() >= least, twin, 0.0)
+        )
+
+    @pytest.mark.parametrize("q", [0.0, 0.1, 0.25, 0.5, 0.9, 0.99, 1.0])
+    def test_exact_quantile(self, q: float) -> None:
+        graph = self.graph()
+        ordered = np.sort(graph.to_dense().abs().numpy().ravel())
+        # Whole numbers: ⌈q·n²⌉ without the rounding of q·n².
+        rank = max(1, -(-round(q * 100) * N * N // 100))
+        assert graph.quantile(q) == ordered[rank - 1]
+
+    @pytest.mark.parametrize("q", [-0.1, 1.1])
+    def test_quantile_out_of_range(self, q: float) -> None:
+        with pytest.raises(InputError, match="quantile must be in"):
+            self.graph().quantile(q)
+
+    def test_to_device(self) -> None:
+        moved = self.graph().to(torch.device("cpu"))
+        assert type(moved) is type(self.graph())
+        assert moved.mode == self.mode
+        torch.testing.assert_close(moved.to_dense(), self.twin())
+
+    def test_the_operator_of_networks(self) -> None:
+        operator = self.graph().operator
+        assert isinstance(operator, LowRank | CSR)
+        torch.testing.assert_close(operator.to_dense(), self.twin())
+
+    def test_numpy_and_other_precisions(self) -> None:
+        z = np.random.default_rng(0).normal(size=(N, 2))
+        expected = self.twin() @ torch.from_numpy(z).float()
+        torch.testing.assert_close(self.graph() @ z, expected)
+        torch.testing.assert_close(self.graph() @ torch.from_numpy(z), expected)
+
+    def test_rank_is_a_bound(self) -> None:
+        assert int(torch.linalg.matrix_rank(self.twin())) <= self.graph().rank <= N
+
+    def test_repr(self) -> None:
+        graph = self.graph()
+        name = type(graph).__name__
+        assert repr(graph) == f"{name}(n={N}, rank≤{graph.rank}, mode='{self.mode}')"
+
+
+class TestLowRank(DenseTwin):
+    mode = "implicit"
+
+    def graph(self) -> ELUGraph:
+        return LowRankGraph(*factors())
+
+    def twin(self) -> Tensor:
+        left, right = factors()
+        return left @ right.T
+
+    def test_rank_is_c(self) -> None:
+        assert self.graph().rank == C
+
+
+class TestTopK(DenseTwin):
+    mode = "topk"
+
+    def graph(self) -> ELUGraph:
+        return topk_graph(LowRankGraph(*factors()), 6)
+
+    def twin(self) -> Tensor:
+        left, right = factors()
+        return largest_of_rows(left @ right.T, 6)
+
+
+class TestPaper(DenseTwin):
+    mode = "paper"
+
+    def graph(self) -> ELUGraph:
+        return paper_graph(LowRankGraph(*factors()), 0.4)
+
+    def twin(self) -> Tensor:
+        left, right = factors()
+        s = left @ right.T
+        # The threshold, of rank ⌈0.6·289⌉ = 174, is kept too; rows that are equal
+        # tie with it.
+        least = s.abs().reshape(-1).sort().values[173]
+        return largest_of_all(s, int((s.abs() >= least).sum()))
+
+
+class TestUnequalSides:
+    """Rows and columns may differ in number (a new graph against the old one)."""
+
+    def test_product_and_topk(self) -> None:
+        left, right = torch.randn(6, C), torch.randn(N, C)
+        graph = LowRankGraph(left, right)
+        assert graph.shape == (6, N)
+        z = torch.randn(N, 2)
+        torch.testing.assert_close(graph @ z, left @ right.T @ z)
+        torch.testing.assert_close(
+            graph.topk(4).to_dense(), largest_of_rows(left @ right.T, 4)
+        )
+        assert graph.T.shape == (N, 6)
+
+
+# --- scaling ---------------------------------------------------------------------------
+
+
+def test_no_scaling() -> None:
+    graph = LowRankGraph(*factors())
+    assert torch.equal(graph.scaled("none").to_dense(), graph.to_dense())
+
+
+def test_mean_scaling() -> None:
+    graph = LowRankGraph(*factors())
+    s = graph.to_dense()
+    mean = s.sum(dim=1).abs().mean()
+    assert graph.mean_row_sum == pytest.approx(float(mean), rel=1e-5)
+    torch.testing.assert_close(graph.scaled("mean").to_dense(), s / mean)
+    assert graph.scaled("mean").mean_row_sum == pytest.approx(1, rel=1e-5)
+
+
+def test_row_scaling_of_positive_rows_is_an_average() -> None:
+    left, right = torch.rand(N, C) + 0.1, torch.rand(N, C)
+    graph = LowRankGraph(left, right).scaled("row")
+    s = left @ right.T
+    torch.testing.assert_close(graph.to_dense(), s / s.sum(dim=1, keepdim=True))
+
+
+def test_row_scaling_of_rows_without_a_positive_sum() -> None:
+    graph = LowRankGraph(*factors())
+    s = graph.to_dense()
+    total = s.sum(dim=1)
+    mean = total.abs().mean()
+    scaled = graph.scaled("row").to_dense()
+    positive = total > 0.1 * mean
+    assert bool(positive.any())
+    assert bool((~positive).any())
+    torch.testing.assert_close(scaled[positive], s[positive] / total[positive, None])
+    # Others are divided by a floor: finite, sign kept, and a zero row stays zero.
+    torch.testing.assert_close(scaled[~positive], s[~positive] / (0.1 * mean))
+    assert torch.equal(scaled[8], torch.zeros(N))
+
+
+@pytest.mark.parametrize("scaling", ["none", "mean", "row"])
+def test_scaling_of_the_zero_graph(scaling: str) -> None:
+    graph = LowRankGraph(torch.zeros(N, C), torch.randn(N, C)).scaled(scaling)
+    assert torch.equal(graph.to_dense(), torch.zeros(N, N))
+
+
+# --- the rest -----------------------------------------------------------------------------
+
+
+def test_groups_are_the_distinct_rows() -> None:
+    # Mostly distinct rows are left alone: gathering them back would not pay.
+    left, right = factors()
+    assert LowRankGraph(left, right).groups is None
+    graph = LowRankGraph(left[[0, 1, 1, 0, 1, 0, 2, 2]], right[:8])
+    assert graph.groups is not None
+    distinct, group = graph.groups
+    assert len(distinct) == 3
+    assert torch.equal(distinct[group], graph.left)
+    assert group[0] == group[3] == group[5]
+
+
+def test_float64_stays_float64() -> None:
+    left, right = (f.double() for f in factors())
+    out = LowRankGraph(left, right) @ torch.randn(N, 2, dtype=torch.float64)
+    assert out.dtype == torch.float64
+
+
+def test_keeping_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="keep must be in"):
+        LowRankGraph(*factors()).to_sparse(keep=0.0)

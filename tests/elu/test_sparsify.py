@@ -1,0 +1,319 @@
+"""Explicit graphs: which entries are kept, and what is refused."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import elugcn.core.sparsify as module
+from elugcn.core.operators import ExplicitGraph, LowRankGraph
+from elugcn.core.sparse import CSR
+from elugcn.core.sparsify import (
+    check_memory,
+    check_mode,
+    estimated_quantile,
+    exact_quantile,
+    paper_graph,
+    topk_graph,
+)
+from elugcn.errors import InputError
+
+
+def random_graph(n: int = 40, c: int = 3, seed: int = 0, same: int = 1) -> LowRankGraph:
+    """A graph whose left rows come in groups of about ``same`` equal ones."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(-(-n // same), c, generator=generator)
+    left = (
+        rows[torch.randint(len(rows), (n,), generator=generator)] if same > 1 else rows
+    )
+    return LowRankGraph(left, torch.randn(n, c, generator=generator))
+
+
+def explicit(dense: Tensor) -> ExplicitGraph:
+    """Any dense matrix as a graph: the path without groups."""
+    return ExplicitGraph(CSR.from_tensor(dense))
+
+
+def rank(q: float, count: int) -> int:
+    """⌈q·count⌉, at least 1, for q with at most three digits."""
+    return max(1, -(-round(q * 1000) * count // 1000))
+
+
+# --- k per row --------------------------------------------------------------------------
+
+
+@given(st.integers(1, 30), st.integers(1, 4), st.integers(1, 40), st.integers(0, 10**6))
+@settings(max_examples=50, deadline=None)
+def test_topk_keeps_the_largest_of_every_row(n: int, c: int, k: int, seed: int) -> None:
+    graph = random_graph(n, c, seed, same=1 + seed % 3)
+    s = graph.to_dense()
+    top = topk_graph(graph, k)
+    dense = top.to_dense()
+    kept = dense != 0
+    assert torch.equal(kept.sum(dim=1), torch.full((n,), min(k, n)))
+    torch.testing.assert_close(dense[kept], s[kept])
+    for i in range(n):
+        if k < n:
+            assert s[i][kept[i]].abs().min() >= s[i][~kept[i]].abs().max() * (1 - 1e-5)
+
+
+def test_topk_result_is_canonical() -> None:
+    csr = topk_graph(random_graph(same=4), 5).csr
+    assert csr.crow.tolist() == list(range(0, 201, 5))
+    columns = csr.col.reshape(40, 5)
+    assert bool((columns[:, 1:] > columns[:, :-1]).all())
+    assert csr.crow.dtype == csr.col.dtype == torch.int32
+
+
+@pytest.mark.parametrize("same", [1, 8])
+def test_grouping_does_not_change_the_result(same: int) -> None:
+    graph = random_graph(same=same)
+    plain = explicit(graph.to_dense())
+    torch.testing.assert_close(
+        topk_graph(graph, 6).to_dense(), topk_graph(plain, 6).to_dense()
+    )
+    for keep in (0.1, 0.5, 1.0):
+        grouped, one_by_one = paper_graph(graph, keep), paper_graph(plain, keep)
+        torch.testing.assert_close(grouped.to_dense(), one_by_one.to_dense())
+        assert grouped.csr.nnz == one_by_one.csr.nnz
+
+
+def test_rows_of_a_group_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = random_graph(n=60, same=60)
+    asked = []
+    rows = LowRankGraph.rows
+
+    def counted(self: LowRankGraph, index: Tensor) -> Tensor:
+        asked.append(len(index))
+        return rows(self, index)
+
+    monkeypatch.setattr(LowRankGraph, "rows", counted)
+    topk_graph(graph, 3)
+    assert sum(asked) == len(graph.left.unique(dim=0)) == 1
+
+
+def test_topk_does_not_store_zeros() -> None:
+    left = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
+    right = torch.tensor([[1.0, 0.0], [0.0, 3.0], [-4.0, 0.0]])
+    graph = topk_graph(LowRankGraph(left, right), 2)
+    assert graph.csr.crow.tolist() == [0, 2, 2, 3]
+    assert graph.csr.col.tolist() == [0, 2, 1]
+    assert graph.csr.value.tolist() == [1, -4, 6]
+    z = torch.tensor([[1.0], [1.0], [1.0]])
+    assert (graph @ z).tolist() == [[-3], [0], [6]]
+
+
+@pytest.mark.parametrize("k", [0, -3])
+def test_topk_refuses(k: int) -> None:
+    with pytest.raises(InputError, match=f"topk must be at least 1; got {k}"):
+        topk_graph(random_graph(), k)
+
+
+# --- the paper's share of all entries -----------------------------------------------------
+
+
+@pytest.mark.parametrize("keep", [0.001, 0.1, 0.3, 0.75, 1.0])
+@pytest.mark.parametrize("same", [1, 5])
+def test_paper_keeps_what_reaches_the_threshold(keep: float, same: int) -> None:
+    graph = random_graph(same=same)
+    s = graph.to_dense()
+    ordered = s.abs().reshape(-1).sort().values
+    least = float(ordered[rank(1 - keep, 1600) - 1])
+    paper = paper_graph(graph, keep)
+    assert paper.mode == "paper"
+    # Rows computed one group at a time may differ from the whole in the last digit.
+    clear = (s.abs() - least).abs() > 1e-6
+    expected = torch.where(s.abs() >= least, s, 0.0)
+    torch.testing.assert_close(paper.to_dense()[clear], expected[clear])
+    assert paper.csr.nnz == int((paper.to_dense() != 0).sum())
+    if same == 1:
+        assert paper.csr.nnz == 1600 - rank(1 - keep, 1600) + 1
+
+
+def test_paper_keeps_every_tie_with_the_threshold() -> None:
+    # |entries|: 2 six times, 1 three times. Half of nine: the threshold is 2.
+    dense = torch.tensor([[2.0, -2, 1], [1, 2, -2], [-2, 2, -1]])
+    kept = paper_graph(explicit(dense), 0.5).to_dense()
+    assert torch.equal(kept, torch.where(dense.abs() == 2, dense, 0.0))
+
+
+def test_paper_does_not_store_zeros() -> None:
+    # Most entries are zero, so the threshold itself is zero.
+    left = torch.tensor([[1.0], [0.0], [0.0], [0.0]])
+    right = torch.tensor([[3.0], [0.0], [0.0], [-5.0]])
+    graph = paper_graph(LowRankGraph(left, right), 0.5)
+    assert graph.csr.nnz == 2
+    assert graph.csr.crow.tolist() == [0, 2, 2, 2, 2]
+    assert graph.csr.value.tolist() == [3, -5]
+
+
+@pytest.mark.parametrize("keep", [0.0, -0.1, 1.5, float("nan")])
+def test_paper_refuses(keep: float) -> None:
+    with pytest.raises(InputError, match=r"keep must be in \(0, 1\]"):
+        paper_graph(random_graph(), keep)
+
+
+# --- quantiles ----------------------------------------------------------------------------
+
+
+@given(st.integers(1, 12), st.integers(0, 10**6), st.integers(0, 1000))
+@settings(max_examples=80, deadline=None)
+def test_exact_quantile_is_the_sorted_entry(
+    n: int, seed: int, thousandths: int
+) -> None:
+    q = thousandths / 1000
+    dense = torch.randn(n, n, generator=torch.Generator().manual_seed(seed))
+    # Wide range of exponents, so that the upper 16 bits differ and agree alike.
+    dense *= 10.0 ** torch.randint(
+        -6, 6, (n, n), generator=torch.Generator().manual_seed(seed)
+    )
+    ordered = np.sort(dense.abs().numpy().ravel())
+    assert exact_quantile(explicit(dense), q) == ordered[rank(q, n * n) - 1]
+
+
+@pytest.mark.parametrize("q", [0.0, 0.2, 0.5, 0.8, 1.0])
+def test_exact_quantile_with_repeated_values(q: float) -> None:
+    values = torch.tensor([0.0, 0.5, 0.5, -0.5, 1.0, -1.0, 1.0, 1.0, 3.0]).reshape(3, 3)
+    ordered = np.sort(values.abs().numpy().ravel())
+    assert exact_quantile(explicit(values), q) == ordered[rank(q, 9) - 1]
+
+
+def test_exact_quantile_of_values_that_share_their_upper_bits() -> None:
+    base = np.float32(1.0).view(np.int32)
+    values = (base + np.arange(100, dtype=np.int32)).view(np.float32)
+    dense = torch.from_numpy(values.copy()).reshape(10, 10)
+    for i in range(1, 101):
+        assert exact_quantile(explicit(dense), i / 100) == values[i - 1]
+
+
+@pytest.mark.parametrize("same", [1, 6])
+def test_exact_quantile_counts_every_row_of_a_group(same: int) -> None:
+    graph = random_graph(same=same)
+    ordered = np.sort(graph.to_dense().abs().numpy().ravel())
+    for q in (0.0, 0.05, 0.5, 0.9, 1.0):
+        got = exact_quantile(graph, q)
+        assert got == pytest.approx(ordered[rank(q, 1600) - 1], rel=1e-5)
+
+
+def test_exact_quantile_of_a_large_graph_has_the_right_rank() -> None:
+    # 40,000 nodes, two distinct rows: one row holds 2, all others 1.
+    n = 40_000
+    left = torch.ones(n, 1)
+    left[0] = 2
+    graph = LowRankGraph(left, torch.ones(n, 1))
+    ones = n * n - n
+    assert exact_quantile(graph, ones / (n * n)) == 1
+    assert exact_quantile(graph, (ones + 1) / (n * n)) == 2
+
+
+def test_estimated_quantile_is_close() -> None:
+    graph = random_graph(n=300)
+    entries = graph.to_dense().abs().numpy()
+    for kind in (graph, explicit(graph.to_dense())):
+        for q in (0.1, 0.5, 0.9, 0.99):
+            estimate = estimated_quantile(kind, q, seed=1)
+            low, high = np.quantile(entries, [max(0, q - 0.01), min(1, q + 0.01)])
+            assert low <= estimate <= high
+    assert estimated_quantile(graph, 0.5, seed=1) != estimated_quantile(
+        graph, 0.5, seed=2
+    )
+
+
+# --- memory ----------------------------------------------------------------------------------
+
+
+def free_memory(monkeypatch: pytest.MonkeyPatch, size: float) -> None:
+    memory = SimpleNamespace(available=size)
+    monkeypatch.setattr(module.psutil, "virtual_memory", lambda: memory)
+
+
+def test_too_little_memory_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    free_memory(monkeypatch, 2 * 2**30)
+    graph = LowRankGraph(torch.ones(50_000, 2), torch.ones(50_000, 2))
+    monkeypatch.setattr(module, "exact_quantile", lambda *_: pytest.fail("it started"))
+    with pytest.raises(InputError) as error:
+        paper_graph(graph, 0.1)
+    message = str(error.value)
+    assert "\n" not in message
+    assert "50,000 nodes" in message
+    assert "2.0 GB are free" in message
+    assert "'implicit'" in message
+    assert "'topk'" in message
+    # 250 M entries cost at least 8 bytes each.
+    needed = float(message.split("about ")[1].split(" GB")[0])
+    assert needed > 250e6 * 8 / 2**30
+
+
+def test_memory_check_grows_with_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    free_memory(monkeypatch, 8 * 2**30)
+    check_memory(3_000, 0.1)
+    check_memory(13_000, 0.01)
+    with pytest.raises(InputError):
+        check_memory(100_000, 0.1)
+    with pytest.raises(InputError):
+        check_memory(60_000, 1.0)
+
+
+def test_topk_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = LowRankGraph(torch.ones(50_000, 2), torch.ones(50_000, 2))
+    monkeypatch.setattr(module, "_distinct_blocks", lambda *_: pytest.fail("started"))
+    with pytest.raises(InputError, match="2,500,000,000 entries are too many"):
+        topk_graph(graph, 50_000)
+    free_memory(monkeypatch, 2 * 2**30)
+    with pytest.raises(
+        InputError, match=r"'topk' with k = 5,000 would need about 5\.0"
+    ):
+        topk_graph(graph, 5_000)
+    check_mode(50_000, "topk", 20, 0.1)
+    check_mode(50_000, "implicit", 50_000, 1.0)
+    with pytest.raises(InputError, match="graph mode 'paper'"):
+        check_mode(50_000, "paper", 20, 0.1)
+
+
+PEAK = """
+import resource, torch
+from elugcn.core import operators, sparsify
+from elugcn.core.operators import LowRankGraph
+from types import SimpleNamespace
+# Small blocks, so that the kept entries are what memory goes to.
+operators._BLOCK_ENTRIES = sparsify._BLOCK_ENTRIES = 1 << 18
+n, keep = 4_000, 1.0
+torch.manual_seed(0)
+graph = LowRankGraph(torch.rand(n, 2), torch.rand(n, 2))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+sparsify.paper_graph(graph, keep)
+used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+sparsify.psutil.virtual_memory = lambda: SimpleNamespace(available=used)
+try:
+    sparsify.check_memory(n, keep)
+except sparsify.InputError:
+    print("refused")
+else:
+    print("accepted", used / 2**30)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss in kB")
+def test_what_would_not_fit_is_refused() -> None:
+    """With only as much free memory as the work takes at its peak: nothing to spare."""
+    root = Path(module.__file__).resolve().parents[2]
+    path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.run(
+        [sys.executable, "-c", PEAK],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert run.stdout.strip() == "refused"
