@@ -370,7 +370,7 @@ def test_the_default_init_is_lpa_if_it_is_given(example: Example) -> None:
         ({"mode": "topk", "topk": 0}, "topk must be at least 1; got 0"),
         ({"mode": "paper", "keep": 0.0}, r"keep must be in \(0, 1\]; got 0.0"),
     ],
-    ids=str,
+    ids=[f"refusal{i}" for i in range(21)],
 )  # fmt: skip
 def test_what_is_not_defined_is_refused(change: dict[str, Any], message: str) -> None:
     given = {"H": torch.rand(5, 3), "labels": torch.tensor([0, 1, 2, -1, -1])}

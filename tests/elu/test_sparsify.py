@@ -1,9 +1,5 @@
 """Explicit graphs: which entries are kept, and what is refused."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,17 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import elugcn.core.sparsify as module
-from elugcn.core.operators import ExplicitGraph, LowRankGraph
-from elugcn.core.sparse import CSR
-from elugcn.core.sparsify import (
-    check_memory,
-    check_mode,
-    estimated_quantile,
-    exact_quantile,
-    paper_graph,
-    topk_graph,
-)
+import elugcn.elu.sparsify as module
+from elugcn.elu.low_rank_graph import ExplicitGraph, LowRankGraph
+from elugcn.elu.sparsify import check_mode, paper_graph, quantile, topk_graph
+from elugcn.engine import CSR
 from elugcn.errors import InputError
 
 
@@ -176,14 +165,14 @@ def test_exact_quantile_is_the_sorted_entry(
         -6, 6, (n, n), generator=torch.Generator().manual_seed(seed)
     )
     ordered = np.sort(dense.abs().numpy().ravel())
-    assert exact_quantile(explicit(dense), q) == ordered[rank(q, n * n) - 1]
+    assert quantile(explicit(dense), q) == ordered[rank(q, n * n) - 1]
 
 
 @pytest.mark.parametrize("q", [0.0, 0.2, 0.5, 0.8, 1.0])
 def test_exact_quantile_with_repeated_values(q: float) -> None:
     values = torch.tensor([0.0, 0.5, 0.5, -0.5, 1.0, -1.0, 1.0, 1.0, 3.0]).reshape(3, 3)
     ordered = np.sort(values.abs().numpy().ravel())
-    assert exact_quantile(explicit(values), q) == ordered[rank(q, 9) - 1]
+    assert quantile(explicit(values), q) == ordered[rank(q, 9) - 1]
 
 
 def test_exact_quantile_of_values_that_share_their_upper_bits() -> None:
@@ -191,7 +180,7 @@ def test_exact_quantile_of_values_that_share_their_upper_bits() -> None:
     values = (base + np.arange(100, dtype=np.int32)).view(np.float32)
     dense = torch.from_numpy(values.copy()).reshape(10, 10)
     for i in range(1, 101):
-        assert exact_quantile(explicit(dense), i / 100) == values[i - 1]
+        assert quantile(explicit(dense), i / 100) == values[i - 1]
 
 
 @pytest.mark.parametrize("same", [1, 6])
@@ -199,7 +188,7 @@ def test_exact_quantile_counts_every_row_of_a_group(same: int) -> None:
     graph = random_graph(same=same)
     ordered = np.sort(graph.to_dense().abs().numpy().ravel())
     for q in (0.0, 0.05, 0.5, 0.9, 1.0):
-        got = exact_quantile(graph, q)
+        got = quantile(graph, q)
         assert got == pytest.approx(ordered[rank(q, 1600) - 1], rel=1e-5)
 
 
@@ -210,21 +199,8 @@ def test_exact_quantile_of_a_large_graph_has_the_right_rank() -> None:
     left[0] = 2
     graph = LowRankGraph(left, torch.ones(n, 1))
     ones = n * n - n
-    assert exact_quantile(graph, ones / (n * n)) == 1
-    assert exact_quantile(graph, (ones + 1) / (n * n)) == 2
-
-
-def test_estimated_quantile_is_close() -> None:
-    graph = random_graph(n=300)
-    entries = graph.to_dense().abs().numpy()
-    for kind in (graph, explicit(graph.to_dense())):
-        for q in (0.1, 0.5, 0.9, 0.99):
-            estimate = estimated_quantile(kind, q, seed=1)
-            low, high = np.quantile(entries, [max(0, q - 0.01), min(1, q + 0.01)])
-            assert low <= estimate <= high
-    assert estimated_quantile(graph, 0.5, seed=1) != estimated_quantile(
-        graph, 0.5, seed=2
-    )
+    assert quantile(graph, ones / (n * n)) == 1
+    assert quantile(graph, (ones + 1) / (n * n)) == 2
 
 
 # --- memory ----------------------------------------------------------------------------------
@@ -240,7 +216,7 @@ def test_too_little_memory_is_refused_before_anything_starts(
 ) -> None:
     free_memory(monkeypatch, 2 * 2**30)
     graph = LowRankGraph(torch.ones(50_000, 2), torch.ones(50_000, 2))
-    monkeypatch.setattr(module, "exact_quantile", lambda *_: pytest.fail("it started"))
+    monkeypatch.setattr(module, "quantile", lambda *_: pytest.fail("it started"))
     with pytest.raises(InputError) as error:
         paper_graph(graph, 0.1)
     message = str(error.value)
@@ -256,12 +232,12 @@ def test_too_little_memory_is_refused_before_anything_starts(
 
 def test_memory_check_grows_with_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     free_memory(monkeypatch, 8 * 2**30)
-    check_memory(3_000, 0.1)
-    check_memory(13_000, 0.01)
+    check_mode(3_000, "paper", 20, 0.1)
+    check_mode(13_000, "paper", 20, 0.01)
     with pytest.raises(InputError):
-        check_memory(100_000, 0.1)
+        check_mode(100_000, "paper", 20, 0.1)
     with pytest.raises(InputError):
-        check_memory(60_000, 1.0)
+        check_mode(60_000, "paper", 20, 1.0)
 
 
 def test_topk_is_refused_before_anything_starts(
@@ -280,40 +256,3 @@ def test_topk_is_refused_before_anything_starts(
     check_mode(50_000, "implicit", 50_000, 1.0)
     with pytest.raises(InputError, match="graph mode 'paper'"):
         check_mode(50_000, "paper", 20, 0.1)
-
-
-PEAK = """
-import resource, torch
-from elugcn.core import operators, sparsify
-from elugcn.core.operators import LowRankGraph
-from types import SimpleNamespace
-# Small blocks, so that the kept entries are what memory goes to.
-operators._BLOCK_ENTRIES = sparsify._BLOCK_ENTRIES = 1 << 18
-n, keep = 4_000, 1.0
-torch.manual_seed(0)
-graph = LowRankGraph(torch.rand(n, 2), torch.rand(n, 2))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-sparsify.paper_graph(graph, keep)
-used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
-sparsify.psutil.virtual_memory = lambda: SimpleNamespace(available=used)
-try:
-    sparsify.check_memory(n, keep)
-except sparsify.InputError:
-    print("refused")
-else:
-    print("accepted", used / 2**30)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss in kB")
-def test_what_would_not_fit_is_refused() -> None:
-    """With only as much free memory as the work takes at its peak: nothing to spare."""
-    root = Path(module.__file__).resolve().parents[2]
-    path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
-    run = subprocess.run(
-        [sys.executable, "-c", PEAK],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert run.stdout.strip() == "refused"
