@@ -139,9 +139,9 @@ TABLES: list[tuple[dict[str, Any], str]] = [
         for line in ("sep=,", "sep=;", '"sep=;"', "\ufeffsep=;", "SEP=\t")
     ),
     # Cells that run on, and columns without a name
-    ({"nodes": 'id,label,f\na,"x,1\nb,y,2\nc,x,3\n'}, "line 2, .*is a quote not closed"),
+    ({"nodes": 'id,label,f\na,"x,1\nb,y,2\nc,x,3\n'}, "line 2: 2 cells.*is a quote not closed"),
     ({"nodes": 'id,label,f\na,"x,1\nb",y\n'}, "line 2, column 'label': the cell conti"),
-    ({"nodes": 'id,label,f\n\na,x,"1\nb,y,2\n'}, r"nodes\.csv, line 3:.*not closed"),
+    ({"nodes": 'id,label,f\n\na,x,"1\nb,y,2\n'}, r"nodes\.csv, line 3, .*not closed"),
     ({"nodes": NAMELESS.replace("3,true,,,", "3,true,,,stray")},
      r"nodes\.csv, line 4, column 8: 'stray' is in one of several columns without a n"),
     (edges(EDGES.replace("\n", ",,\n").replace("2.5,,", "2.5,stray,")),
@@ -395,5 +395,3 @@ def test_datasets(arguments: dict[str, Any], message: str, cache: Path) -> None:
     with pytest.raises(InputError, match=message) as caught:
         load_dataset(**arguments)
     assert "\n" not in str(caught.value)
-
-

@@ -123,7 +123,9 @@ def test_weights_follow_their_edges() -> None:
     assert "self-loops dropped: 1" in checked.notes
     assert "edge_weight" not in quiet(graph(edge_weight=torch.ones(10))).data
     attributes = quiet(graph(edge_attr=torch.ones(10, 3)))
-    assert "edge_attr is not used; weights are read from edge_weight" in attributes.notes
+    assert (
+        "edge_attr is not used; weights are read from edge_weight" in attributes.notes
+    )
 
 
 @given(

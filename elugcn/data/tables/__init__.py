@@ -111,6 +111,17 @@ def load_tables(
 
     notes: list[str] = []
     alerts: list[str] = []
+    x: Any = None
+    described = like
+    if like.features == "columns":
+        if training:
+            inferred = TableSchema.infer(table, wanted, node_file)
+            described = described.model_copy(update={"columns": inferred})
+            described = TableEncoder.fit(described, table, node_file).schema
+            notes += described.notes()
+        matrix, unknown = TableEncoder(described).transform(table, node_file)
+        x = torch.from_numpy(matrix)
+        alerts += unknown
     y, class_names = torch.full((len(ids),), -1), list(like.class_names)
     if label is not None:
         y, class_names, doubts = read_labels(
@@ -135,7 +146,7 @@ def load_tables(
     alerts += missing_weight
     edge_index, edge_weight = read_edges(edge_file, columns, ids)
 
-    described = like.model_copy(
+    described = described.model_copy(
         update={
             "class_names": tuple(class_names),
             "id_column": id_name,
@@ -144,16 +155,6 @@ def load_tables(
             "directed": directed,
         }
     )
-    x: Any = None
-    if like.features == "columns":
-        if training:
-            inferred = TableSchema.infer(table, wanted, node_file)
-            described = described.model_copy(update={"columns": inferred})
-            described = TableEncoder.fit(described, table, node_file).schema
-            notes += described.notes()
-        matrix, unknown = TableEncoder(described).transform(table, node_file)
-        x = torch.from_numpy(matrix)
-        alerts += unknown
     node_ids = ids.to_pylist()
     if like.features == "identity":
         described = _same_nodes(described, node_ids, node_file, training)
