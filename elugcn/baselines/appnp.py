@@ -21,15 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from elugcn.baselines.common import (
-    Count,
-    NonNegative,
-    PerGraph,
-    Probability,
-    Share,
-    Steps,
-    adjacency,
-)
+from elugcn.baselines.common import PerGraph, adjacency
 from elugcn.baselines.search import (
     choices,
     graph_choices,
@@ -38,7 +30,14 @@ from elugcn.baselines.search import (
 )
 from elugcn.engine import CSR, GraphInputs, dropout
 from elugcn.methods.network import NetworkMethod
-from elugcn.methods.options import NetworkConfig
+from elugcn.methods.options import (
+    Count,
+    NetworkConfig,
+    NonNegative,
+    Probability,
+    Share,
+    Steps,
+)
 from elugcn.methods.problem import GraphTraits, Shapes
 from elugcn.models.mlp import MLP
 

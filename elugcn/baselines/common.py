@@ -1,21 +1,12 @@
-"""What the baselines share: kinds of options, Â, and what is derived from it."""
+"""What the baselines share: an option, Â, and what is derived from it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Generic, TypeVar
-
-from pydantic import Field
+from typing import Generic, TypeVar
 
 from elugcn.engine import CSR, GraphInputs
-from elugcn.methods.options import MAX_COUNT, NetworkConfig
-
-Steps = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
-Probability = Annotated[float, Field(ge=0, lt=1)]
-Share = Annotated[float, Field(ge=0, le=1)]
-NonNegative = Annotated[float, Field(ge=0)]
-Positive = Annotated[float, Field(gt=0)]
+from elugcn.methods.options import NetworkConfig, Probability
 
 
 class InputDropoutConfig(NetworkConfig):

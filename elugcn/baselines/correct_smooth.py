@@ -28,11 +28,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import CorrectAndSmooth
 
-from elugcn.baselines.common import NonNegative, Probability, Share, Steps
 from elugcn.baselines.search import choices, graph_choices, keeps_features
 from elugcn.data.features import sparse_rows
 from elugcn.methods.contract import AnyMethod, FitContext, FitResult, Method, Model
-from elugcn.methods.options import MethodConfig, NetworkConfig
+from elugcn.methods.options import (
+    MethodConfig,
+    NetworkConfig,
+    NonNegative,
+    Probability,
+    Share,
+    Steps,
+)
 from elugcn.methods.problem import GraphTraits, GraphView, Problem
 from elugcn.methods.registry import get_method
 

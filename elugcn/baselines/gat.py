@@ -23,11 +23,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
-from elugcn.baselines.common import Count, Positive, Probability, adjacency
+from elugcn.baselines.common import adjacency
 from elugcn.baselines.search import choices, graph_choices, is_large, keeps_features
 from elugcn.engine import CSR, GraphInputs, attend, dropout, dropout_linear
 from elugcn.methods.network import NetworkMethod
-from elugcn.methods.options import NetworkConfig
+from elugcn.methods.options import Count, NetworkConfig, Positive, Probability
 from elugcn.methods.problem import GraphTraits, Shapes
 
 

@@ -20,14 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elugcn.baselines.common import (
-    Count,
-    InputDropoutConfig,
-    Probability,
-    Share,
-    Steps,
-    adjacency,
-)
+from elugcn.baselines.common import InputDropoutConfig, adjacency
 from elugcn.baselines.polynomial import polynomial
 from elugcn.baselines.search import (
     choices,
@@ -38,6 +31,7 @@ from elugcn.baselines.search import (
 )
 from elugcn.engine import GraphInputs, dropout
 from elugcn.methods.network import NetworkMethod
+from elugcn.methods.options import Count, Probability, Share, Steps
 from elugcn.methods.problem import GraphTraits, Shapes
 from elugcn.models.mlp import MLP
 from elugcn.training.loop import TrainSettings

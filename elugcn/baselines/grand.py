@@ -31,7 +31,6 @@ from typing import Any, Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.baselines.common import Count, NonNegative, Probability, Steps
 from elugcn.baselines.search import choices, graph_choices, is_large, keeps_features
 from elugcn.methods.backbone import (
     GCNConfig,
@@ -41,6 +40,7 @@ from elugcn.methods.backbone import (
 )
 from elugcn.methods.contract import FitContext
 from elugcn.methods.network import NetworkMethod, Supervised
+from elugcn.methods.options import Count, NonNegative, Probability, Steps
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.methods.sampled import SampledObjective
 from elugcn.models.flexible_gcn import FlexibleGCN

@@ -30,15 +30,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.common import (
-    Count,
-    InputDropoutConfig,
-    NonNegative,
-    PerGraph,
-    Positive,
-    Probability,
-    Steps,
-)
+from elugcn.baselines.common import InputDropoutConfig, PerGraph
 from elugcn.baselines.polynomial import polynomial
 from elugcn.baselines.search import (
     choices,
@@ -50,6 +42,7 @@ from elugcn.baselines.search import (
 )
 from elugcn.engine import CSR, GraphInputs, dropout
 from elugcn.methods.network import NetworkMethod
+from elugcn.methods.options import Count, NonNegative, Positive, Probability, Steps
 from elugcn.methods.problem import GraphTraits, Shapes
 from elugcn.models.mlp import MLP
 from elugcn.training.loop import TrainSettings
@@ -161,6 +154,7 @@ class PCNetNetwork(nn.Module):
         rows = charlier(config.order, config.terms, config.heat)
         first = (1.0,) + (0.0,) * (config.terms - 1)
         return self.theta @ self.theta.new_tensor([first, *rows])
+
 
 class PCNet(NetworkMethod[PCNetConfig]):
     """Two-fold filtering with Poisson-Charlier polynomials."""

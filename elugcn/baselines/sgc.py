@@ -17,12 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elugcn.baselines.common import Count, NonNegative, Positive, Steps, adjacency
+from elugcn.baselines.common import adjacency
 from elugcn.baselines.search import choices, graph_choices, keeps_features
 from elugcn.engine import CSR, SPARSE_DENSITY, Features, GraphInputs
 from elugcn.methods.contract import FitContext
 from elugcn.methods.network import NetworkMethod, SupervisedRows
-from elugcn.methods.options import TrainConfig
+from elugcn.methods.options import Count, NonNegative, Positive, Steps, TrainConfig
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 
