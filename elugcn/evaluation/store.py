@@ -236,11 +236,6 @@ def _to_cell(name: str, value: Any) -> Any:
 
 
 def _still_holds(record: Record, job: Job) -> bool:
-    """Whether every option that both know has the same value.
-
-    Records of version 0.1 were given the keys of equal jobs when they were converted.
-    """
-    if str(record.get("version", "")).startswith("0.1"):
-        return True
+    """Whether every option that both know has the same value."""
     then = record.get("config") or {}
     return all(job.config[k] == then[k] for k in job.config.keys() & then.keys())

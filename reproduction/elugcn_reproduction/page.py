@@ -113,9 +113,9 @@ class Page:
         return [folder / name for name in (*self._files, f"{self.name}.md")]
 
     def _circumstances(self) -> str:
-        """Versions, threads and days of the runs, and when the page was made."""
-        today = time.strftime("%Y-%m-%d")
+        """Versions, threads and days of the runs; of a benchmark, those of today."""
         if not self.records:
+            today = time.strftime("%Y-%m-%d")
             about = environment(1)
             packages = about["packages"] | {"python": about["python"]}
             versions = [f"{name} {packages[name]}" for name in _VERSIONS]
@@ -130,7 +130,7 @@ class Page:
         if days:
             span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
             parts.append(f"{len(self.records)} runs from {span}")
-        return f"{', '.join(parts)}; page made on {today}."
+        return f"{', '.join(parts)}."
 
 
 def write_overview(
