@@ -20,8 +20,8 @@ the softmax of row u.) Three sets of weights take turns:
 where L_mi = 0.3 l(V₁'', V₂'') + 0.35 Σ_i l(V*, V_i''),
 
 with ``view_steps``, ``classifier_steps`` and ``mi_steps`` steps in each round t, and
-w = clip(ln(1 + growth · t), 0.05, 0.1). l is InfoNCE between the vectors that a GCN layer
-and a shared projection give to each node on either graph. It is a loss: to subtract it
+w = clip(ln(1 + growth · t), 0.05, 0.1). l is InfoNCE between the vectors that a GCN
+layer and a shared projection give to each node on either graph. It is a loss: to subtract it
 in (a) makes the views say less about each other. An epoch is one step of (b).
 
 This is a sparse variant, which makes graphs possible on which the published dense code
@@ -482,7 +482,7 @@ class CoGSLObjective(LearnedGraphObjective[CoGSLNetwork, CoGSLConfig]):
             information = self.mutual(encoded, fused, anchors)
             loss = self.classification(logits) - weight * information
             self.of_views.zero_grad()
-            loss.backward(inputs=parameters)  # type: ignore[no-untyped-call]
+            loss.backward(inputs=parameters)
             self.of_views.step()
         if self.config.view_steps:
             self.decay.step()
@@ -501,7 +501,7 @@ class CoGSLObjective(LearnedGraphObjective[CoGSLNetwork, CoGSLConfig]):
             encoded = self.mutual.encoded(self.inputs.x)
             loss = self.mutual(encoded, fused, anchors)
             self.of_mi.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             self.of_mi.step()
 
     def sample(self) -> list[Anchors]:

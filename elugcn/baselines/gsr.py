@@ -21,8 +21,8 @@ of steps, the same for every graph, where theirs is a number of epochs), a windo
 for their 11 and 1,024 negatives for their 16,382. Differences: the walks' view is a
 factorised DeepWalk matrix (``netmf``), not DeepWalk by skip-gram; a step encodes the
 whole graph without the batch's edges, where the public code samples neighbourhoods and
-leaves a copy of every edge of the batch; keys of random edge ends replace a queue of old
-keys, and the positive is never among them; embeddings have length 1; the first stage
+leaves a copy of every edge of the batch; keys of random edge ends replace a queue of
+old keys, and the positive is never among them; embeddings have length 1; the first stage
 has no self-loops on any graph (the public code has them on Citeseer). ``self_loops`` is
 about the last stage. Every edge of the refined graph weighs the same.
 

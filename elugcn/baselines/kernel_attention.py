@@ -188,8 +188,8 @@ def gumbel_keys(
     """Keys with weights e = exp(g/τ) for Gumbel noise g: those that matter, S times.
 
     Sorted, the weights of a draw fall as j^{−1/τ} on average. For τ = ¼ they are below
-    ``NEGLIGIBLE`` after the 317th. The largest of a draw cancels in the attention. It is
-    subtracted before exp, which would overflow for rare g.
+    ``NEGLIGIBLE`` after the 317th. The largest of a draw cancels in the attention. It
+    is subtracted before exp, which would overflow for rare g.
 
     Returns:
         Keys and weights, both H×S×J.

@@ -10,8 +10,8 @@ its scores s_i·:
 
 A node with k neighbours or fewer keeps all. The kept edges, with a self-loop of weight
 1 at each node, carry a two-layer GCN (``weighted_gcn``) through which cross-entropy
-trains both. τ = max(0.05, exp(−rate · epoch)) falls every ``refresh`` epochs. Evaluation
-draws nothing: g = 0, so a node keeps its k largest π.
+trains both. τ = max(0.05, exp(−rate · epoch)) falls every ``refresh`` epochs.
+Evaluation draws nothing: g = 0, so a node keeps its k largest π.
 
 Choices where the paper leaves room, or where its public re-implementation differs: the
 softmax of a node is over what it kept, and its weights sum to their number, as k draws

@@ -1,8 +1,8 @@
 """PTDNet: each layer learns which edges to drop.
 
 Luo et al., "Learning to Drop: Robust Graph Neural Network via Topological Denoising",
-WSDM 2021. Layer l scores every edge by the layer's input (``edge_scores``, separate) and
-passes the score α through a gate that is often exactly 0 or 1 (hard concrete):
+WSDM 2021. Layer l scores every edge by the layer's input (``edge_scores``, separate)
+and passes the score α through a gate that is often exactly 0 or 1 (hard concrete):
 
     s_ij = σ((log ε − log(1 − ε) + α_ij) / τ), ε uniform;  in evaluation s_ij = σ(α_ij)
     m_ij = clip(s_ij (ζ − γ) + γ, 0, 1)

@@ -1,7 +1,7 @@
 """The best pairs of nodes by an inner product, without n² products in memory.
 
-Scores are computed for a block of rows, examined and discarded: O(n²·h) time, and memory
-for one block and the answer. Unwanted pairs (a node with itself, existing edges) get a
+Scores are computed for a block of rows, examined and discarded: O(n²·h) time, and
+memory for one block and the answer. Unwanted pairs (a node with itself, existing edges) get a
 score of −∞ in the block.
 """
 

@@ -27,6 +27,12 @@ TINY = 1e-24
 _CHECK_CONSUMED = os.environ.get("ELUGCN_CHECK_CONSUMED") == "1"
 
 
+@overload
+def dropout(x: Tensor, p: float) -> Tensor: ...
+@overload
+def dropout(x: CSR, p: float) -> CSR: ...
+@overload
+def dropout(x: Features, p: float) -> Features: ...
 def dropout(x: Features, p: float) -> Features:
     """X with entries dropped with probability p and the others scaled by 1/(1−p).
 

@@ -139,13 +139,13 @@ def test_labels_of_other_nodes_are_not_used(checked: Draw) -> None:
 def test_edges_keep_their_weights_and_those_of_other_graphs_are_equal(
     checked: Draw,
 ) -> None:
-    graph, other = checked(n=60), checked(1, n=50)
+    graph, other = checked(n=60), checked(1, n=90)
     model: Any = fit(graph, "gcn-lpa", epochs=10, lr=0.1).model
     mine, theirs, shifted = (
         GraphInputs(torch.zeros(n, 8), normalized_adjacency(edges, n))
         for edges, n in (
             (graph.data.edge_index, 60),
-            (other.data.edge_index, 50),
+            (other.data.edge_index, 90),
             ((graph.data.edge_index + 1) % 60, 60),  # as many entries, elsewhere
         )
     )

@@ -27,7 +27,7 @@ def test_pattern_is_the_edges_without_the_diagonal() -> None:
     expected[edges[1], edges[0]] = 1.0
     for loops in (True, False):
         adj = normalized_adjacency(edges, 30, self_loops=loops)
-        assert torch.equal(off_diagonal(adj).to_dense(), expected)
+        assert torch.equal((off_diagonal(adj).to_dense() > 0).float(), expected)
 
 
 @pytest.mark.parametrize("loops", [True, False])
@@ -42,7 +42,8 @@ def test_values_and_gradients_are_pygs(loops: bool) -> None:
     layers = [GCNConv(*w.shape, add_self_loops=loops) for w in model.weights]
     for layer, w, b in zip(layers, model.weights, model.biases, strict=True):
         torch.nn.init.normal_(b)
-        layer.lin.weight.data, layer.bias.data = w.detach().T.clone(), b.detach().clone()
+        layer.lin.weight.data = w.detach().T.clone()
+        layer.bias.data = b.detach().clone()
     a = model(x, Propagation(pattern, ours, loops))
     hidden = F.relu(layers[0](x, edges, theirs))
     b = layers[1](hidden, edges, theirs)
