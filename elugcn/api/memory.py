@@ -174,7 +174,7 @@ def _step(data: Data, config: Any) -> float:
     outputs = _OUTPUTS_CONTRAST if two_views else _OUTPUTS
     edges = int(data.edge_index.size(1)) + n * int(config.self_loops)
     attention = _ATTENTION_BYTES * edges * int(getattr(config, "heads", 0))
-    return 4.0 * n * (arrays * width + outputs * classes) + attention
+    return float(4 * n * (arrays * width + outputs * classes) + attention)
 
 
 def _explicit_entries(n: int, config: Any) -> float:

@@ -22,7 +22,6 @@ import torch
 import yaml
 from torch import Tensor
 
-from elugcn import __version__
 from elugcn.api.config_files import SCHEMA
 from elugcn.api.files import json_safe, write_json
 from elugcn.api.fit import Fitted, accuracy
@@ -34,7 +33,7 @@ CONFIG, METRICS, ENVIRONMENT = "config.yaml", "metrics.json", "environment.json"
 PREDICTIONS, HISTORY, REPORT = "predictions.csv", "history.csv", "report.html"
 SPLIT_NAMES = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
 _STAGES = ("pretrain", "utilization", "graph", "train", "total")
-_PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
+_PACKAGES = ("elugcn", "torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
 
 
 def default_out(dataset: str, method: str, seed: int) -> Path:
@@ -169,11 +168,10 @@ def _write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:
 
 def environment(n_threads: int) -> dict[str, Any]:
     """Versions, hardware and commit: what a number may depend on."""
-    packages = {name: version(name) for name in _PACKAGES}
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {"elugcn": __version__} | packages,
+        "packages": {name: version(name) for name in _PACKAGES},
         "threads": n_threads,
         "cores": os.cpu_count(),
         "cuda": torch.cuda.is_available(),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch_geometric.data import Data
 
-from elugcn import __version__
 from elugcn.api import legacy
 from elugcn.api.baselines import BASELINES
 from elugcn.api.files import write_json, write_tensors
@@ -99,7 +99,7 @@ def write_model(fitted: Fitted, folder: Path) -> None:
     schema = getattr(data, "table_schema", None)
     description: dict[str, Any] = {
         "schema": SCHEMA,
-        "elugcn": __version__,
+        "elugcn": version("elugcn"),
         "method": fitted.method,
         "config": fitted.config.model_dump(mode="json"),
         "seed": fitted.seed,

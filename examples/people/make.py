@@ -38,7 +38,8 @@ def main() -> None:
     travel = np.where(drives, "driver", "cyclist")
     known = np.where(labelled, travel, "")
     columns = (ids, age.round().astype(int), CITIES[city], height.round(1), known)
-    write("nodes.csv", ["id", "age", "city", "height", "label"], zip(*columns, strict=True))
+    header = ["id", "age", "city", "height", "label"]
+    write("nodes.csv", header, zip(*columns, strict=True))
     write("truth.csv", ["id", "label"], zip(ids, travel, strict=True))
     pairs = sorted(friends)
     write("edges.csv", ["source", "target"], ((ids[a], ids[b]) for a, b in pairs))
