@@ -1,11 +1,11 @@
 """Choosing the next labels in rounds: name nodes, learn their labels, train again.
 
-A run starts from a few random labels per class. Before each budget the strategy sees the
-model trained so far and names the nodes whose labels are added next; with these the same
-method is trained again, with the same seed. Labels come from the pool: nodes of known
-class outside training, validation and test. Where a split leaves fewer than ten of them
-for each label to add, half of its test nodes, drawn with the run's seed, are moved to the
-pool before anything is trained, for every strategy alike.
+A run starts from a few random labels per class. Before each budget the strategy sees
+the model trained so far and names the nodes whose labels are added next; with these the
+same method is trained again, with the same seed. Labels come from the pool: nodes of
+known class outside training, validation and test. Where a split leaves fewer than ten
+of them for each label to add, half of its test nodes, drawn with the run's seed, are
+moved to the pool before anything is trained, for every strategy alike.
 
 A job names a strategy of this module as its measure.
 """
@@ -43,7 +43,8 @@ def learn(strategy: str, fitted: Fitted) -> dict[str, Any]:
     """The accuracy after each budget, as JSON holds it.
 
     Accuracies are on the remaining test nodes; ``nodes`` are those added, in order;
-    ``seconds`` is the time spent on choosing them. Budgets beyond the pool are left out.
+    ``seconds`` is the time spent on choosing them. Budgets beyond the pool are left
+    out.
     """
     data, pool = open_pool(fitted.data, fitted.seed)
     out: dict[str, Any] = {

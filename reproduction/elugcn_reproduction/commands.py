@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,9 +67,9 @@ def reproduce(
 ) -> int:
     """Make a table or figure of the paper, with our results beside it.
 
-    Finished runs are stored: the same command continues where it stopped. --datasets and
-    --methods say what is run; the page also shows what the store has of the rest, unless
-    --out names a folder. Exit code 1: some runs failed.
+    Finished runs are stored: the same command continues where it stopped. --datasets
+    and --methods say what is run; the page also shows what the store has of the rest,
+    unless --out names a folder. Exit code 1: some runs failed.
     """
     from elugcn_reproduction.experiments.base import QUICK_SEEDS, Scope
     from elugcn_reproduction.page import write_overview
@@ -86,7 +87,7 @@ def reproduce(
     check_folder(folder)
     records = Store(store or default)
 
-    def run(jobs: list[Job]) -> Outcomes:
+    def run(jobs: Sequence[Job]) -> Outcomes:
         return run_jobs(
             jobs,
             records,
@@ -223,7 +224,10 @@ def bench(
         load_dataset(name, 0, data_dir)  # what is wrong with it is said first
     numbers: list[dict[str, Any]] = []
     for one in chosen:
-        options = {"--datasets": datasets if one.datasets else None, "--out": out}
+        options: dict[str, Any] = {
+            "--datasets": datasets if one.datasets else None,
+            "--out": out,
+        }
         options |= {"--repeats": repeats, "--epochs": epochs}
         command = _command(["bench", one.name], quick, options)
         outcome, files = run_suite(one, settings, folder, command)

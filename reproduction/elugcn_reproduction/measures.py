@@ -108,9 +108,9 @@ def theory(fitted: Fitted) -> dict[str, Any]:
     proof: ÂX and S*X. ``complexity_two`` is after both layers of the two views without
     weights and activation: ÂÂX and ÂS*X. X is as the method scales it.
     ``label_distance`` is ‖AY − Y_true‖_F/√n with the rows of AY made distributions, Y
-    the training labels; for ``lpa`` AY is the method's label propagation, with which the
-    appendix states the theorem. ``reached`` and ``label_accuracy`` are the shares of
-    nodes where AY is not zero, and where its largest entry is the true class.
+    the training labels; for ``lpa`` AY is the method's label propagation, with which
+    the appendix states the theorem. ``reached`` and ``label_accuracy`` are the shares
+    of nodes where AY is not zero, and where its largest entry is the true class.
     ``own_class`` is the weight of a node's own class with all labels known.
     """
     graph, problem = _graph(fitted), _problem(fitted)
@@ -155,7 +155,7 @@ def sampled_inside_shares(
     m = min(sample, ordered.numel())
     chosen = ordered[torch.arange(m) * ordered.numel() // max(1, m)]
     sums = torch.zeros(2, 2, dtype=torch.float64)  # positive, absolute; inside, all
-    for rows in chosen.split(_ROWS):
+    for rows in torch.split(chosen, _ROWS):
         entries = graph.rows(rows)[:, known].double()
         same = labels[rows].unsqueeze(1) == labels[known]
         for i, weight in enumerate((entries.clamp(min=0.0), entries.abs())):

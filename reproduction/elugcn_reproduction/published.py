@@ -45,8 +45,8 @@ FAR = 2.0  # standard deviations, ours or the paper's, whichever is larger
 UNKNOWN = "the reason is not known"
 _WIKIPEDIA = ("chameleon", "squirrel")
 _DIRECTED = (
-    "we use the direction of links and raw features, and Â has no self-loops; the paper "
-    "does not mention any of these"
+    "we use the direction of links and raw features, and Â has no self-loops; the "
+    "paper does not mention any of these"
 )
 _RAW = "we use raw features, and Â has no self-loops; the paper does not mention either"
 # The first entry whose method and dataset fit holds; empty: all of them.

@@ -1,7 +1,7 @@
 """Suite ``fit``: everything from the graph to the answer, against two other ways.
 
-Against PyG's GCN, trained for as many epochs as each stage of ours; and against the same
-pipeline with the graph as the paper has it, all n² entries and then a threshold.
+Against PyG's GCN, trained for as many epochs as each stage of ours; and against the
+same pipeline with the graph as the paper has it, all n² entries and then a threshold.
 """
 
 from __future__ import annotations
@@ -148,14 +148,14 @@ def write(outcome: Outcome, page: Page) -> None:
         dots = [Dot(way, v / 1000) for way, v in found.items() if v is not None]
         panels.append(Panel(case[0], dots))
     page.text(
-        "The whole pipeline: MLP, label propagation, GCN, graph, two views. Every stage "
-        "with weights is trained for the same number of epochs as PyG's GCN, without "
+        "The whole pipeline: MLP, label propagation, GCN, graph, two views. Every "
+        "stage with weights is trained for as many epochs as PyG's GCN, without "
         "early stopping. The explicit graph is the same pipeline with S\\* as all n² "
         "entries (eq. 11), of which the largest 10 % are kept. Where it is trained for "
         "fewer epochs, so is ours in the last two columns, and the figure leaves it "
         "out. Each fit has a process of its own and they alternate; medians of "
-        "milliseconds of processor time. Memory is the peak minus what the process held "
-        "before the fit: Python, PyTorch and the data."
+        "milliseconds of processor time. Memory is the peak minus what the process "
+        "held before the fit: Python, PyTorch and the data."
     )
     page.figure(
         draw_times(panels, list(ways), "seconds per fit"), "Seconds per fit, by dataset"

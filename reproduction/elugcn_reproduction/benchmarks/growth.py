@@ -65,11 +65,10 @@ def measure_graph(settings: Settings) -> Outcome:
             if found:
                 outcome.add("synthetic", n, f"{way}_ms", median_ms(found), "ms")
                 outcome.add("synthetic", n, f"{way}_mb", median_mb(found), "MB")
-        if ours := runs["factored"]:
-            if dense := runs.get("dense"):
-                time, memory = median_ms(dense), median_mb(dense)
-                outcome.add("synthetic", n, "ratio_time", median_ms(ours) / time)
-                outcome.add("synthetic", n, "ratio_memory", median_mb(ours) / memory)
+        if (ours := runs["factored"]) and (dense := runs.get("dense")):
+            time, memory = median_ms(dense), median_mb(dense)
+            outcome.add("synthetic", n, "ratio_time", median_ms(ours) / time)
+            outcome.add("synthetic", n, "ratio_memory", median_mb(ours) / memory)
     return outcome
 
 
@@ -113,8 +112,8 @@ def write_graph(outcome: Outcome, page: Page) -> None:
     """Time and memory against n, and the numbers."""
     page.text(
         f"The graph of {CLASSES} classes from drawn H and labels, {K} updates of Q. In "
-        "factors it is two n×c matrices. The explicit way computes the same Q, then eq. "
-        "11 as it stands, n×n, and keeps the largest 10 % of the entries. Each "
+        "factors it is two n×c matrices. The explicit way computes the same Q, then "
+        "eq. 11 as it stands, n×n, and keeps the largest 10 % of the entries. Each "
         "measurement has a process of its own and they alternate; medians of "
         "milliseconds of processor time. Memory is the peak minus what the process "
         "held before: Python, PyTorch and H. Ratios are factored over explicit."

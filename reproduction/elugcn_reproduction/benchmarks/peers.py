@@ -53,9 +53,9 @@ class PyGGCN(nn.Module):
 class PyGSparseGCN(nn.Module):
     """The same GCN in the fastest way that PyG and PyTorch have for it.
 
-    Â is normalised once and passed as a ``torch.sparse_csr`` tensor to layers that do not
-    normalise. X is a ``torch.sparse_csr`` tensor where most of it is zero; dropout is on
-    its stored values. Adam is fused.
+    Â is normalised once and passed as a ``torch.sparse_csr`` tensor to layers that do
+    not normalise. X is a ``torch.sparse_csr`` tensor where most of it is zero; dropout
+    is on its stored values. Adam is fused.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ def normalized_csr(data: Data) -> Tensor:
     """Â with self-loops as a ``torch.sparse_csr`` tensor, by PyG's own functions."""
     n = int(data.num_nodes or 0)
     edges, weight = gcn_norm(data.edge_index, None, n)
-    # PyG multiplies by the transpose of what it is given; Â of these graphs is symmetric.
+    # PyG multiplies by the transpose; Â of these graphs is symmetric.
     adj: Tensor = to_torch_csr_tensor(edges, weight, size=(n, n))
     return adj
 

@@ -1,8 +1,8 @@
 """Suite ``step``: one epoch with its validation, against PyG's GCN and GAT.
 
-The floor is what no implementation of the two-view model can avoid: its sparse and dense
-products, forward, backward and for validation, by PyTorch's own operators on arrays that
-are there already.
+The floor is what no implementation of the two-view model can avoid: its sparse and
+dense products, forward, backward and for validation, by PyTorch's own operators on
+arrays that are there already.
 """
 
 from __future__ import annotations

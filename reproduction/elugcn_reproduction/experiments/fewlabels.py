@@ -152,8 +152,8 @@ def _difference(cell: Cell) -> list[str]:
 FEWLABELS = Experiment(
     "fewlabels",
     "Few labels",
-    "How accurate is each method with 1 to 20 labels per class, drawn at random (not in "
-    "the paper, which has 20)?",
+    "How accurate is each method with 1 to 20 labels per class, drawn at random (not "
+    "in the paper, which has 20)?",
     plan,
     write,
 )
