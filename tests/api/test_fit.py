@@ -1,0 +1,232 @@
+"""One fit: what it gives, what it refuses, and that it leaves the caller alone."""
+
+import copy
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from elugcn import InputError
+from elugcn.api import MAX_SEED, Fitted, fit, predict_other, resolve_config
+from elugcn.data.validation import check_data
+from elugcn.elu.label_propagation import propagate_labels
+from elugcn.engine import normalized_adjacency
+
+Fit = Callable[..., Fitted]
+Draw = Callable[..., Data]
+
+
+@pytest.mark.parametrize("method", ["auto", "elu-gcn", "gcn", "mlp"])
+def test_same_seed_same_bits(method: str, data: Data) -> None:
+    options = {"epochs": 3}
+    torch.manual_seed(99)
+    one = fit(data, method, options, seed=5).result.logits
+    torch.manual_seed(1)
+    two = fit(check_data(data), method, options, seed=5).result.logits
+    other = fit(data, method, options, seed=6).result.logits
+    assert torch.equal(one, two)
+    assert not torch.equal(one, other)
+
+
+def test_what_a_fit_leaves(quick_fit: Fit, data: Data) -> None:
+    fitted = quick_fit("elu-gcn")
+    assert (fitted.method, fitted.seed, fitted.threads) == ("elu-gcn", 0, 1)
+    assert fitted.config == resolve_config("elu-gcn", options={"epochs": 4})
+    torch.testing.assert_close(fitted.proba.sum(dim=1), torch.ones(150))
+    predicted = fitted.proba.argmax(dim=1)
+    right = (predicted == data.y)[data.test_mask].double().mean()
+    assert fitted.accuracy(data.test_mask) == pytest.approx(float(right))
+    unknown = torch.zeros(150, dtype=torch.bool)
+    assert fitted.accuracy(unknown) is None
+    facts = fitted.graph_facts
+    assert (facts.num_features, facts.num_edges) == (8, data.edge_index.size(1))
+    assert fitted.classes.tolist() == [0, 1, 2]
+    seconds = fitted.result.seconds
+    assert seconds["total"] >= seconds["train"] > 0
+
+
+def test_a_configuration_is_taken_as_it_is(data: Data) -> None:
+    config = resolve_config("gcn", options={"epochs": 2, "hidden_channels": 3})
+    assert fit(data, "gcn", config).config is config
+
+
+def test_accuracy_counts_labelled_nodes_only(quick_fit: Fit) -> None:
+    fitted = copy.copy(quick_fit("gcn"))
+    fitted.data = copy.copy(fitted.data)
+    predicted = fitted.proba.argmax(dim=1)
+    fitted.data.y = torch.where(torch.arange(150) < 10, predicted, -1)
+    fitted.data.y[:5] = (predicted[:5] + 1) % 3
+    assert fitted.accuracy(torch.ones(150, dtype=torch.bool)) == 0.5
+
+
+def test_held_out_labels_are_never_seen(data: Data, quick_fit: Fit) -> None:
+    """What is recorded besides the logits does not depend on them either."""
+    spoiled = data.clone()
+    spoiled.y = torch.where(data.test_mask, (data.y + 1) % 3, data.y)
+    one = quick_fit("auto").result
+    two = fit(spoiled, "auto", {"epochs": 4}, n_threads=1).result
+    assert torch.equal(one.logits, two.logits)
+    assert one.metadata == two.metadata
+
+
+@pytest.mark.parametrize("method", ["auto", "elu-gcn", "gcn", "mlp", "lpa"])
+def test_simple_models_beside_the_method(
+    method: str, data: Data, quick_fit: Fit
+) -> None:
+    """A method is not its own baseline, and what it trained is not trained again."""
+    options = {} if method == "lpa" else {"epochs": 4}
+    fitted = fit(data, method, options, n_threads=1, with_baselines=True)
+    assert fitted.baselines.keys() == {"gcn", "mlp", "lpa"} - {method}
+    assert torch.equal(fitted.result.logits, quick_fit(method).result.logits)
+    known = quick_fit(method).baselines
+    assert ({"gcn", "lpa"} <= known.keys()) == (method in ("auto", "elu-gcn"))
+    for name, classes in known.items():
+        assert torch.equal(fitted.baselines[name], classes)
+    if method != "lpa":
+        adj = normalized_adjacency(data.edge_index, 150)
+        labels = torch.where(data.train_mask, data.y, -1)
+        share = propagate_labels(adj, labels, 3)
+        expected = torch.where(share.any(dim=1), share.argmax(dim=1), -1)
+        assert torch.equal(fitted.baselines["lpa"], expected)
+
+
+def test_a_simple_model_that_takes_minutes_is_left_out(
+    data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elugcn.api.baselines._MAX_PRODUCTS", 1000)
+    fitted = fit(data, "sgc", {"epochs": 2}, with_baselines=True)
+    assert fitted.baselines.keys() == {"lpa"}
+
+
+# The caller's surroundings
+
+
+def test_the_state_of_torch_is_the_callers_again(data: Data) -> None:
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    before = dict(data.to_dict())
+    expected = fit(data, "elu-gcn", {"epochs": 2}).result.logits
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.inference_mode():
+            again = fit(data.clone(), "elu-gcn", {"epochs": 2}, n_threads=threads + 1)
+            assert not torch.is_grad_enabled()
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert again.threads == threads + 1
+    torch.testing.assert_close(again.result.logits, expected)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == threads
+    assert data.to_dict().keys() == before.keys()
+    assert all(data[name] is value for name, value in before.items())
+
+
+def test_fits_in_threads_come_out_as_one_after_the_other(data: Data) -> None:
+    def logits(seed: int) -> torch.Tensor:
+        return fit(data, "elu-gcn", {"epochs": 3}, seed=seed).result.logits
+
+    serial = [logits(seed) for seed in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        parallel = list(pool.map(logits, range(3)))
+    assert all(map(torch.equal, serial, parallel))
+
+
+# Classes, devices, refusals
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        (None, [0, 1, 2]),
+        (np.array(["a", "b", "c"]), ["a", "b", "c"]),
+        (np.array(["a", "b"]), [0, 1, 2]),  # some PyG datasets use this name
+        (["x"] * 40, [0, 1, 2]),
+    ],
+    ids=["none", "names", "too few", "a list"],
+)
+def test_classes(classes: Any, expected: list[Any], data: Data) -> None:
+    mine = data.clone()
+    mine.classes = classes
+    assert fit(mine, "lpa").classes.tolist() == expected
+
+
+def test_devices(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for name in ("auto", "cpu"):
+        assert fit(data, "lpa", device=name).device == "cpu"
+    with pytest.raises(InputError, match="'cuda' was requested, but CUDA is not av"):
+        fit(data, "lpa", device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "gcnn"}, "unknown method 'gcnn'; did you mean 'gcn'"),
+        ({"options": {"epohcs": 3}}, "unknown option 'epohcs'.*did you mean 'epochs'"),
+        ({"options": {"epochs": 0}}, "epochs must be at least 1; got 0"),
+        ({"seed": -1}, f"seed must be a whole number from 0 to {MAX_SEED}; got -1"),
+        ({"seed": MAX_SEED + 1}, "seed must be"),
+        ({"seed": True}, "seed must be"),
+        ({"seed": 1.0}, "seed must be"),
+        ({"device": "tpu"}, "device must be auto, cpu or cuda; got 'tpu'"),
+        ({"device": "meta"}, "device must be"),
+        ({"device": None}, "device must be"),
+        ({"options": {"lr": 1e30}}, "gcn: the training diverged.* try a smaller lr"),
+    ],
+    ids=[
+        "method", "option", "value", "negative seed", "large seed", "boolean seed",
+        "fraction", "device", "meta device", "no device", "diverged",
+    ],
+)  # fmt: skip
+def test_refusals(arguments: dict[str, Any], message: str, data: Data) -> None:
+    given = {"method": "gcn", "options": {"epochs": 3}} | arguments
+    given["options"] = {"epochs": 3} | given["options"]
+    with pytest.raises(InputError, match=message):
+        fit(data, **given)
+
+
+# Other graphs
+
+
+def test_another_graph_may_have_labels_for_comparison(
+    quick_fit: Fit, sbm: Draw
+) -> None:
+    fitted, other = quick_fit("gcn"), sbm(9, n=90)
+    predicted = predict_other(fitted, other)
+    assert predicted.result.model is fitted.result.model
+    assert torch.equal(predicted.data.y, other.y)
+    assert predicted.graph_facts.num_edges == other.edge_index.size(1)
+    assert predicted.num_features == 8
+    share = (predicted.proba.argmax(dim=1) == other.y).double().mean()
+    everywhere = torch.ones(90, dtype=torch.bool)
+    assert predicted.accuracy(everywhere) == pytest.approx(float(share))
+    # Labels of other classes say nothing about these predictions.
+    other.class_names = ["x", "y", "z"]
+    predicted = predict_other(fitted, other)
+    assert predicted.accuracy(everywhere) is None
+    assert predicted.data.class_names == fitted.data.class_names
+
+
+def test_other_graphs_that_are_refused(quick_fit: Fit, sbm: Draw) -> None:
+    other = sbm(9, n=90)
+    with pytest.raises(InputError, match="'lpa' can't predict for another graph"):
+        predict_other(quick_fit("lpa"), other)
+    with pytest.raises(InputError, match="fitted with 8 features; got 3"):
+        predict_other(quick_fit("gcn"), sbm(9, n=90, n_features=3))
+    other.x = other.x.sign() * 3e38
+    with pytest.raises(InputError, match=r"not finite; .* on the scale"):
+        predict_other(quick_fit("gcn", feature_norm="none"), other)
+
+
+def test_features_are_made_as_for_the_fitted_graph(sbm: Draw) -> None:
+    data, other = sbm(0), sbm(1)
+    del data.x, other.x
+    graph = check_data(data, features="degree")
+    fitted = fit(graph, "gcn", {"epochs": 2}, metadata={"features": "degree"})
+    predicted = predict_other(fitted, other)
+    expected = check_data(other, features="degree").data.x
+    assert torch.equal(predicted.data.x, expected)

@@ -1,0 +1,377 @@
+"""Saved models come back as they were, and nothing else is believed."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn import InputError
+from elugcn.api import Fitted, attach_graph, json_safe, load, predict_other, save
+from elugcn.data.validation import check_data
+
+Fit = Callable[..., Fitted]
+Tensors = dict[str, Tensor]
+METHODS = ("auto", "elu-gcn", "elu-graph", "gcn", "mlp", "lpa", "cs")
+NOT_A_MODEL = "not a model this version can read"
+
+
+@pytest.fixture
+def saved(fitted: Fitted, tmp_path: Path) -> Path:
+    save(fitted, tmp_path / "m")
+    return tmp_path / "m"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_everything_comes_back(method: str, quick_fit: Fit, tmp_path: Path) -> None:
+    fitted = quick_fit(method)
+    save(fitted, tmp_path / "m")
+    assert {p.name for p in (tmp_path / "m").iterdir()} == {
+        "model.json",
+        "model.safetensors",
+    }
+    loaded = load(tmp_path / "m")
+    assert loaded.method == method
+    for name in ("config", "seed", "threads", "device", "notes", "num_features"):
+        assert getattr(loaded, name) == getattr(fitted, name), name
+    assert loaded.graph_facts == fitted.graph_facts
+    for name in ("metadata", "history", "seconds", "epochs", "graph_mode"):
+        assert getattr(loaded.result, name) == getattr(fitted.result, name), name
+    assert torch.equal(loaded.result.logits, fitted.result.logits)
+    for name in ("y", "train_mask", "val_mask", "test_mask"):
+        assert torch.equal(loaded.data[name], fitted.data[name])
+    assert loaded.data.class_names == fitted.data.class_names
+    assert loaded.baselines.keys() == fitted.baselines.keys()
+    for name, classes in fitted.baselines.items():
+        assert torch.equal(loaded.baselines[name], classes)
+    use, before = loaded.result.label_utilization, fitted.result.label_utilization
+    assert (use is None) == (before is None)
+    if use is not None and before is not None:
+        assert torch.equal(use.status, before.status)
+    graph = fitted.result.graph
+    if graph is not None:
+        assert loaded.result.graph is not None
+        assert torch.equal(loaded.result.graph.to_dense(), graph.to_dense())
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "lpa"])
+def test_predictions_elsewhere_are_the_same_bits(
+    method: str, quick_fit: Fit, sbm: Callable[..., Data], tmp_path: Path
+) -> None:
+    other = sbm(7, n=90)
+    save(quick_fit(method), tmp_path / "m")
+    loaded = predict_other(load(tmp_path / "m"), other)
+    here = predict_other(quick_fit(method), other)
+    assert torch.equal(loaded.result.logits, here.result.logits)
+
+
+@pytest.mark.parametrize("mode", ["implicit", "topk", "paper"])
+def test_every_form_of_the_graph_comes_back(
+    mode: str, quick_fit: Fit, tmp_path: Path
+) -> None:
+    fitted = quick_fit("elu-gcn", graph_mode=mode, topk=4)
+    save(fitted, tmp_path / "m")
+    graph, before = load(tmp_path / "m").result.graph, fitted.result.graph
+    assert graph is not None
+    assert before is not None
+    assert graph.mode == mode
+    assert torch.equal(graph.to_dense(), before.to_dense())
+
+
+def test_a_fresh_process_predicts_the_same_bits(
+    fitted: Fitted, saved: Path, sbm: Callable[..., Data], tmp_path: Path
+) -> None:
+    script = """
+import sys, numpy, torch
+from torch_geometric.data import Data
+from elugcn import NodeClassifier
+clf = NodeClassifier.load(sys.argv[1])
+arrays = numpy.load(sys.argv[2])
+other = Data(**{name: torch.from_numpy(arrays[name]) for name in arrays})
+numpy.savez(sys.argv[3], own=clf.predict_proba(), other=clf.predict_proba(other))
+"""
+    other = sbm(5, n=90)
+    paths = [str(saved), str(tmp_path / "other.npz"), str(tmp_path / "out.npz")]
+    np.savez(paths[1], x=other.x.numpy(), edge_index=other.edge_index.numpy())
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    subprocess.run(
+        [sys.executable, "-c", script, *paths], check=True, env=os.environ | threads
+    )
+    there = np.load(paths[2])
+    assert (there["own"] == fitted.proba.numpy()).all()
+    expected = predict_other(fitted, other).proba.numpy()
+    assert (there["other"] == expected).all()
+
+
+def test_what_was_loaded_can_be_saved(saved: Path, tmp_path: Path) -> None:
+    save(load(saved), tmp_path / "again")
+    for name in ("model.json", "model.safetensors"):
+        one, two = ((d / name).read_bytes() for d in (saved, tmp_path / "again"))
+        assert one == two
+
+
+def test_existing_files_are_never_written_over(fitted: Fitted, saved: Path) -> None:
+    before = {p.name: p.read_bytes() for p in saved.iterdir()}
+    with pytest.raises(InputError, match="exists and is not empty"):
+        save(fitted, saved)
+    with pytest.raises(InputError, match=r"can't be|is not"):
+        save(fitted, saved / "model.json" / "below")
+    assert {p.name: p.read_bytes() for p in saved.iterdir()} == before
+
+
+def test_a_full_disk_leaves_nothing(
+    fitted: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("elugcn.api.files.save_file", full)
+    with pytest.raises(InputError, match=r"model\.safetensors: can't be written"):
+        save(fitted, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_others_may_read_the_files(saved: Path) -> None:
+    modes = {path.stat().st_mode & 0o777 for path in saved.iterdir()}
+    mask = os.umask(0)
+    os.umask(mask)
+    assert modes == {0o666 & ~mask}
+
+
+# A loaded model and its graph
+
+
+def test_a_loaded_model_takes_its_graph_back(
+    fitted: Fitted, saved: Path, data: Data
+) -> None:
+    loaded = load(saved)
+    assert loaded.data.get("x") is None
+    changed = check_data(data).data
+    changed.x = changed.x + 1
+    relabelled = check_data(data).data
+    relabelled.y = 1 - relabelled.y.clamp(max=1)
+    for wrong in (changed, relabelled):
+        assert not attach_graph(loaded, wrong)
+        assert loaded.data.get("x") is None
+    assert attach_graph(loaded, check_data(data).data)
+    assert torch.equal(loaded.data.x, fitted.data.x)
+    assert loaded.graph_facts == fitted.graph_facts
+
+
+# Files from anywhere
+
+
+def drop(key: str) -> Callable[[Tensors], None]:
+    return lambda tensors: tensors.__delitem__(key)
+
+
+def put(key: str, change: Callable[[Tensor], Tensor]) -> Callable[[Tensors], None]:
+    return lambda tensors: tensors.update({key: change(tensors[key]).contiguous()})
+
+
+def first(value: int) -> Callable[[Tensor], Tensor]:
+    return lambda t: torch.cat([torch.full_like(t[:1], value), t[1:]])
+
+
+SPOILED_TENSORS = {
+    "no logits": drop("logits"),
+    "no y": drop("y"),
+    "no mask": drop("val_mask"),
+    "no weights": drop("model.network.W1"),
+    "no graph values": drop("graph.value"),
+    "no utilization status": drop("utilization.status"),
+    "a node too few": put("logits", lambda t: t[:-1]),
+    "a class too few": put("logits", lambda t: t[:, :-1]),
+    "logits of one node": put("logits", lambda t: t[0]),
+    "no nodes": put("logits", lambda t: t[:0]),
+    "whole logits": put("logits", lambda t: t.long()),
+    "double logits": put("logits", lambda t: t.double()),
+    "nan logits": put("logits", lambda t: t * math.nan),
+    "labels as floats": put("y", lambda t: t.float()),
+    "labels above": put("y", lambda t: t + 7),
+    "labels below": put("y", lambda t: t - 10),
+    "labels of 32 bits": put("y", lambda t: t.int()),
+    "mask of numbers": put("train_mask", lambda t: t.long()),
+    "short mask": put("train_mask", lambda t: t[:5]),
+    "short status": put("utilization.status", lambda t: t[:5]),
+    "unknown status": put("utilization.status", lambda t: t + 5),
+    "boolean status": put("utilization.status", lambda t: t.bool()),
+    "class of a gcn below": put("utilization.gcn", lambda t: t - 50),
+    "class of lpa above": put("utilization.lpa", lambda t: t + 50),
+    "narrow distribution": put("utilization.lpa_proba", lambda t: t[:, :1]),
+    "column outside": put("graph.col", first(10**6)),
+    "column below": put("graph.col", first(-1)),
+    "rows that start late": put("graph.crow", first(3)),
+    "rows that go back": put("graph.crow", lambda t: t.flip(0)),
+    "short rows": put("graph.crow", lambda t: t[:-1]),
+    "short values": put("graph.value", lambda t: t[:-1]),
+    "nan values": put("graph.value", lambda t: t * math.nan),
+    "transposed weights": put("model.network.W1", lambda t: t.T),
+    "double weights": put("model.network.W1", lambda t: t.double()),
+    "infinite weights": put("model.network.W1", lambda t: t / 0),
+    "baseline outside": put("baselines.gcn", lambda t: t + 9),
+    "baseline unknown": lambda t: t.update({"baselines.os": t["y"].clone()}),
+}
+
+
+@pytest.mark.parametrize("case", SPOILED_TENSORS)
+def test_tensors_that_do_not_fit_are_refused(case: str, saved: Path) -> None:
+    tensors = load_file(saved / "model.safetensors")
+    SPOILED_TENSORS[case](tensors)
+    save_file(tensors, saved / "model.safetensors")
+    with pytest.raises(InputError, match=NOT_A_MODEL) as caught:
+        load(saved)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff" * 64, b"\x80\x04cos\nsystem\n.", b"\xff" * 7 + b"\x7f" + b"{}"],
+    ids=["empty", "noise", "pickle", "huge header"],
+)
+def test_other_files_are_refused(content: bytes, saved: Path) -> None:
+    path = saved / "model.safetensors"
+    whole = path.read_bytes()
+    for spoiled in (content, whole[: len(whole) // 2]):
+        path.write_bytes(spoiled)
+        with pytest.raises(InputError, match=r"model\.safetensors: can't be read"):
+            load(saved)
+    path.unlink()
+    with pytest.raises(InputError, match=r"model\.safetensors: can't be read"):
+        load(saved)
+
+
+def test_missing_scaling_is_refused(quick_fit: Fit, tmp_path: Path) -> None:
+    save(quick_fit("gcn", feature_norm="standard"), tmp_path / "m")
+    path = tmp_path / "m/model.safetensors"
+    whole = load_file(path)
+    half = put("model.scaler.std", lambda t: t[:3].clone())
+    for spoil in (drop("model.scaler.mean"), half):
+        tensors = dict(whole)
+        spoil(tensors)
+        save_file(tensors, path)
+        with pytest.raises(InputError, match=NOT_A_MODEL):
+            load(tmp_path / "m")
+
+
+GARBLED = {
+    "empty": "",
+    "half": '{"schema": 2, ',
+    "a list": "[]",
+    "unknown schema": '{"schema": 3}',
+    "no schema": "{}",
+    "nothing but a schema": '{"schema": 2}',
+    "nothing but an old schema": '{"schema": 1}',
+    "endless brackets": "[" * 100_000,
+    "nested objects": '{"schema": 2, "config": ' + '{"a": ' * 5_000,
+    "a long number": '{"schema": 2, "seed": ' + "9" * 100_000 + "}",
+    "no text": "\x00\xff",
+}
+
+
+@pytest.mark.parametrize("case", GARBLED)
+def test_garbled_descriptions_are_refused(case: str, saved: Path) -> None:
+    (saved / "model.json").write_text(GARBLED[case], encoding="latin-1")
+    with pytest.raises(InputError, match=r"model\.json") as caught:
+        load(saved)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1_000
+
+
+HUGE = {"in_channels": 10**12, "out_channels": 3}
+HOSTILE: dict[str, tuple[tuple[str, ...], Any]] = {
+    "unknown method": (("method",), "rm -rf"),
+    "a number for a method": (("method",), 3),
+    "a module for a method": (("model", "method"), "os:system"),
+    "a path for a method": (("model", "method"), "../../etc/passwd"),
+    "options as a list": (("config",), [1]),
+    "a wrong option": (("config", "epochs"), "many"),
+    "an unknown option": (("config", "nope"), 1),
+    "no classes": (("classes",), None),
+    "two classes of three": (("classes", "values"), ["a", "b"]),
+    "classes of another kind": (("classes", "values"), ["a", "b", "c"]),
+    "an unknown dtype": (("classes", "dtype"), "nothing"),
+    "a dtype of structures": (("classes", "dtype"), "i4,(9,9,9,9,9,9,9,9,9)i8"),
+    "one class name": (("graph", "class_names"), ["a"]),
+    "one node id": (("graph", "node_ids"), ["a"]),
+    "a wrong schema of tables": (("graph", "table_schema"), {"columns": 3}),
+    "an unknown key": (("nope",), 1),
+    "no stages": (("seconds",), None),
+    "a model as a list": (("model",), []),
+    "no model": (("model",), None),
+    "huge layers": (("model", "shapes"), HUGE),
+    "many layers": (("model", "config", "num_layers"), 10**9),
+    "another width": (("model", "config", "hidden_channels"), 7),
+    "an unknown norm": (("model", "config", "norm"), "loud"),
+    "an unknown scaling": (("model", "scaler"), {"kind": "magic"}),
+    "an unknown source": (("model", "source", "method"), "x"),
+    "another mode": (("graph_mode",), "implicit"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_descriptions_are_refused(case: str, saved: Path) -> None:
+    path, value = HOSTILE[case]
+    content = json.loads((saved / "model.json").read_text("utf-8"))
+    place = content
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    (saved / "model.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=NOT_A_MODEL) as caught:
+        load(saved)
+    assert str(saved / "model.json") in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1_000
+
+
+def test_members_that_nest_without_end_are_refused(saved: Path) -> None:
+    content = json.loads((saved / "model.json").read_text("utf-8"))
+    model: Any = content["model"]
+    for _ in range(300):
+        model = {"method": "auto", "members": [model], "weights": [1.0]}
+    content["model"] = model
+    (saved / "model.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=NOT_A_MODEL):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    "key", ["elugcn", "method", "config", "classes", "graph", "model", "graph_mode"]
+)
+def test_a_missing_key_is_named(key: str, saved: Path) -> None:
+    content = json.loads((saved / "model.json").read_text("utf-8"))
+    del content[key]
+    (saved / "model.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=key):
+        load(saved)
+
+
+def test_places_without_a_model(tmp_path: Path, saved: Path) -> None:
+    with pytest.raises(InputError, match="no saved model here"):
+        load(tmp_path)
+    with pytest.raises(InputError, match=r"model\.json"):
+        load(saved / "model.json")
+    (saved / "model.json").unlink()
+    (saved / "model.json").mkdir()
+    with pytest.raises(InputError, match=r"model\.json: can't be read"):
+        load(saved)
+
+
+def test_json_has_no_nan() -> None:
+    value = {"a": math.nan, 3: [math.inf, 1.5, (2, torch.tensor([1.0]))]}
+    assert json_safe(value) == {"a": None, "3": [None, 1.5, [2, [1.0]]]}
+    others = [np.float32(0.5), np.array([1, 2]), Path("a"), None, "x"]
+    assert json_safe(others) == [0.5, [1, 2], "a", None, "x"]
