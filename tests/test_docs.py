@@ -1,7 +1,10 @@
 """README and docs: links lead somewhere, commands parse, Python examples run."""
 
+import csv
 import re
+import runpy
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +55,8 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def commands(page: str) -> list[str]:
-    lines = [line for block in blocks(page, "") for line in block.splitlines()]
+    shown = blocks(page, "") + blocks(page, "console")
+    lines = [line.split("|")[0] for block in shown for line in block.splitlines()]
     found = [line.removeprefix("$ ") for line in lines]
     inline = re.findall(r"`(elugcn [a-z][^`]*)`", text_of(page))
     return [line for line in [*found, *inline] if line.startswith("elugcn ")]
@@ -69,7 +73,9 @@ def test_commands_parse(page: str) -> None:
     for line in commands(page):
         if "…" in line or "×" in line:
             continue
-        words = [STANDS_FOR.get(word, word) for word in shlex.split(line, comments=True)]
+        words = [
+            STANDS_FOR.get(word, word) for word in shlex.split(line, comments=True)
+        ]
         name, *rest = words[1:]
         group: Any = typer.main.get_command(make_app(name))
         with group.make_context("elugcn", [name]) as context:
@@ -88,3 +94,33 @@ def test_python_examples_run(page: str, tmp_path: Path, monkeypatch: Any) -> Non
     monkeypatch.chdir(tmp_path)
     for block in blocks(page, "python"):
         exec(compile(block, page, "exec"), {"__name__": "__main__"})
+
+
+def without_numbers(text: str) -> str:
+    """Times differ from run to run, and other numbers from processor to processor."""
+    return " ".join(re.sub(r"[\d.,]+", "0", text).split())
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_shown_output_is_what_commands_print(page: str) -> None:
+    updated = runpy.run_path(str(ROOT / "docs/update.py"))["updated"]
+    assert without_numbers(text_of(page)) == without_numbers(updated(page))
+
+
+def test_results_in_readme_are_those_of_the_pages() -> None:
+    results: dict[tuple[str, str], dict[str, str]] = {}
+    for name in ("table1", "social"):
+        path = ROOT / f"reproduction/results/{name}.csv"
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                results[row["method"], row["dataset"]] = row
+    lines = text_of("README.md").split("| dataset |")[1].split("\n\n")[0].splitlines()
+    methods = [cell.strip() for cell in lines[0].split("|")[:-2]]
+    assert methods == ["auto", "elu-gcn", "gcn", "grand"]
+    for line in lines[2:]:
+        dataset, *cells = (cell.strip(" *") for cell in line.strip("|").split("|"))
+        means = [float(results[method, dataset]["mean"]) for method in methods]
+        published = float(results["elu-gcn", dataset]["paper_mean"])
+        assert cells == [f"{mean:.1f}" for mean in [*means, published]], dataset
+        assert line.count(f"**{max(means):.1f}**") == 1, dataset
