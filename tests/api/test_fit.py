@@ -86,7 +86,7 @@ def test_simple_models_beside_the_method(
     assert ({"gcn", "lpa"} <= known.keys()) == (method in ("auto", "elu-gcn"))
     for name, classes in known.items():
         assert torch.equal(fitted.baselines[name], classes)
-    if method != "lpa":
+    if method in ("gcn", "mlp"):
         adj = normalized_adjacency(data.edge_index, 150)
         labels = torch.where(data.train_mask, data.y, -1)
         share = propagate_labels(adj, labels, 3)
