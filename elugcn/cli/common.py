@@ -141,8 +141,12 @@ def load_graph(options: GraphOptions, seed: int) -> LoadedGraph:
         # Presets are tuned for the dataset as published, with its own labels.
         preset = info.name if options.labels_per_class is None else None
         return LoadedGraph(info.name, preset, options.split or 0, graph, options)
-    data = read_tables(options, seed)
-    graph = check_data(data, seed=seed, val_fraction=options.val_fraction)
+    graph = check_data(
+        read_tables(options),
+        seed=seed,
+        val_fraction=options.val_fraction,
+        test_fraction=options.test_fraction,
+    )
     assert options.nodes is not None
     return LoadedGraph(options.nodes.stem, None, 0, graph, options)
 
@@ -188,7 +192,7 @@ def read_dataset(name: str, options: GraphOptions) -> Data:
     )
 
 
-def read_tables(options: GraphOptions, seed: int = 0, schema: Any = None) -> Data:
+def read_tables(options: GraphOptions, schema: Any = None) -> Data:
     """The user's two tables as a graph."""
     assert options.nodes is not None
     assert options.edges is not None
@@ -203,9 +207,6 @@ def read_tables(options: GraphOptions, seed: int = 0, schema: Any = None) -> Dat
         weight_column=options.weight_column,
         directed=options.directed or None,
         features=options.features,
-        val_fraction=options.val_fraction,
-        test_fraction=options.test_fraction,
-        seed=seed,
         schema=schema,
     )
 

@@ -23,6 +23,7 @@ from elugcn.data.features import (
 )
 from elugcn.data.labels import check_labels
 from elugcn.data.splits import SPLITS, Split, check_fractions, complete_split
+from elugcn.data.tables.schema import TableSchema
 from elugcn.errors import InputError
 
 
@@ -75,6 +76,9 @@ def check_data(
     earlier = data.get("notes", None)
     notes = [str(note) for note in earlier] if isinstance(earlier, list) else []
     alerts: list[str] = []
+    schema = data.get("table_schema", None)
+    if features is None and data.x is None and isinstance(schema, TableSchema):
+        features = None if schema.features == "columns" else schema.features
     x = None if features is not None else _features(data, notes)
     n = _count_nodes(data, x)
     if directed is None:
@@ -388,8 +392,6 @@ def _unreached(edge_index: Tensor, train: NDArray[np.bool_]) -> Iterable[str]:
 
 def _metadata(data: Data, n: int, notes: list[str]) -> dict[str, Any]:
     """Names and other attributes that the package uses, in its own form."""
-    from elugcn.data.tables.schema import TableSchema  # tables import this module
-
     name = data.get("name", None)
     if isinstance(name, list):  # of a batch
         name = "+".join(dict.fromkeys(map(str, name)))

@@ -7,6 +7,7 @@ import pytest
 from torch_geometric.data import Data
 
 from elugcn.data.tables import load_tables
+from elugcn.data.validation import check_data
 
 # Five nodes with every kind of column, worked by hand in test_tables.
 NODES = """id,label,split,age,member,colour
@@ -24,6 +25,7 @@ c,c,1
 d,e,1
 d,e,3
 """
+FRACTIONS = ("val_fraction", "test_fraction", "seed")
 
 
 @pytest.fixture
@@ -40,15 +42,23 @@ def load(tmp_path: Path) -> Callable[..., Data]:
     """Write two texts to files and load them; alerts are silenced."""
 
     def loader(
-        nodes: str | bytes = NODES, edges: str | bytes = EDGES, **options: Any
+        nodes: str | bytes = NODES,
+        edges: str | bytes = EDGES,
+        checked: bool = True,
+        **options: Any,
     ) -> Data:
         for name, text in (("nodes", nodes), ("edges", edges)):
             raw = text if isinstance(text, bytes) else text.encode()
             (tmp_path / f"{name}.csv").write_bytes(raw)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return load_tables(
+            checks = {k: options.pop(k) for k in FRACTIONS if k in options}
+            data = load_tables(
                 tmp_path / "nodes.csv", tmp_path / "edges.csv", **options
             )
+            if not checked:
+                return data
+            checks["require_labels"] = "schema" not in options
+            return check_data(data, **checks).data
 
     return loader
