@@ -1,0 +1,150 @@
+"""From presets, files and single options to one configuration."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from elugcn import InputError
+from elugcn.api import parse_assignments, read_config_file, resolve_config
+from elugcn.methods import presets
+from elugcn.methods.registry import GRAPH_ONLY, METHOD_NAMES, config_for
+
+
+def values(config: Any, *names: str) -> list[Any]:
+    return [getattr(config, name) for name in names]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "own.yaml"
+
+
+def test_later_wins(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = {
+        "common": {"lr": 0.2, "dropout": 0.2, "patience": 2},
+        "gcn": {"dropout": 0.3, "hidden_channels": 3, "order": 3},
+    }
+    monkeypatch.setattr(presets, "all_presets", lambda: {"toy": toy})
+    file.write_text("hidden_channels: 4\norder: 4")
+    got = resolve_config("gcn", "toy", file, {"order": 5})
+    names = ("weight_decay", "lr", "dropout", "hidden_channels", "order", "patience")
+    [default] = values(config_for("gcn", {}), "weight_decay")
+    assert values(got, *names) == [default, 0.2, 0.3, 4, 5, 2]
+    assert values(resolve_config("gcn", "toy"), "hidden_channels", "order") == [3, 3]
+    assert values(resolve_config("gcn", None, file), "order", "dropout") == [4, 0.8]
+    assert resolve_config("gcn", "other") == config_for("gcn", {})
+
+
+@pytest.mark.parametrize("dataset", sorted(presets.all_presets()))
+def test_presets_are_valid_for_every_method(dataset: str) -> None:
+    for method in METHOD_NAMES:
+        config = resolve_config(method, dataset)
+        plain = config.model_dump(mode="json")
+        assert resolve_config(method, dataset, None, plain) == config
+
+
+@pytest.mark.parametrize("method", [*METHOD_NAMES, GRAPH_ONLY])
+def test_the_file_of_a_run_repeats_it(method: str, file: Path) -> None:
+    config = config_for(method, {})
+    options = config.model_dump(mode="json")
+    text = yaml.safe_dump({"schema": 2, "method": method, "options": options})
+    file.write_text(text)
+    assert resolve_config(method, file=file) == config
+
+
+def test_the_users_options_reach_every_variant(file: Path) -> None:
+    plain = dict(resolve_config("auto").members())  # type: ignore[attr-defined]
+    assert len({member.eta for member in plain.values()}) > 1
+    config: Any = resolve_config("auto", options={"eta": 0.45})
+    given = dict(config.members())
+    assert list(given) == list(plain)
+    assert {member.eta for member in given.values()} == {0.45}
+    assert [m.order for m in given.values()] == [m.order for m in plain.values()]
+    # Also the variants of a file, but not variants given along with it.
+    recorded = resolve_config("auto", options={"epochs": 30})
+    text = {"method": "auto", "options": recorded.model_dump(mode="json")}
+    file.write_text(yaml.safe_dump(text))
+    expected = resolve_config("auto", options={"epochs": 30, "eta": 0.45})
+    assert resolve_config("auto", file=file, options={"eta": 0.45}) == expected
+    own: Any = {"eta": 0.45, "variants": [{"name": "a", "eta": 0.1}]}
+    [(name, member)] = resolve_config("auto", options=own).members()  # type: ignore[attr-defined]
+    assert (name, member.eta) == ("a", 0.1)
+
+
+def test_runs_and_flat_files(file: Path) -> None:
+    for text, expected in {
+        "": {},
+        "schema: 1\nlr: 0.1": {"lr": 0.1},
+        "schema: 2\nlr: 0.1": {"lr": 0.1},
+        "seed: 3\noptions:": {"seed": 3, "options": {}, "graph": {}},
+    }.items():
+        file.write_text(text)
+        assert read_config_file(file) == expected
+    # The graph alone is a stage of ELU-GCN: its options are read from such a run.
+    file.write_text("method: elu-gcn\noptions: {k: 3, eta: 0.2}")
+    assert values(resolve_config(GRAPH_ONLY, file=file), "k") == [3]
+
+
+REFUSED = {
+    "open bracket": ("a: [", r"own\.yaml, line 1: not valid YAML"),
+    "duplicate key": (
+        "a: 1\na: 2",
+        r"yaml, line 2: not valid YAML \(duplicate key 'a'\)",
+    ),
+    "impossible date": ("when: 2025-99-99", "not valid YAML"),
+    "python object": ("a: !!python/object/apply:os.system [ls]", "not valid YAML"),
+    "endless brackets": ("[" * 5_000, "not valid YAML"),
+    "a list": ("- a\n- b", "expected 'key: value' lines"),
+    "a word": ("word", "expected 'key: value' lines"),
+    "schema": ("schema: 9\nlr: 0.1", "expected schema 2"),
+    "options": ("options: 3", "options must hold 'key: value' lines"),
+    "graph": ("options: {}\ngraph: cora", "graph must hold 'key: value' lines"),
+    "key of a run": ("options: {}\nsede: 3", "unknown option 'sede'.*mean 'seed'"),
+    "other method": (
+        "method: elu-gcn\noptions: {}",
+        "for method 'elu-gcn', not for 'gcn'",
+    ),
+    "no method": ("method: gnn\noptions: {}", "unknown method 'gnn'"),
+    "typo": ("epocs: 3", r"unknown option 'epocs' of .*yaml; did you mean 'epochs'"),
+    "unknown option": ("zzz: 3", r"unknown option 'zzz' of .*yaml; known: .*epochs"),
+    "value": ("epochs: many", "epochs must be a whole number; got 'many'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_files_that_are_refused(case: str, file: Path) -> None:
+    text, message = REFUSED[case]
+    file.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        resolve_config("gcn", file=file)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_can_not_be_read(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(InputError, match=r"own\.yaml: file not found"):
+        read_config_file(file)
+    with pytest.raises(InputError, match="can't be read"):
+        read_config_file(tmp_path)
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="can't be read"):
+        read_config_file(file)
+
+
+def test_assignments() -> None:
+    pairs = ["lr=5e-4", "dropout=0", "residual=true", "a=b=c", "a=d=e", " k =[1, x]"]
+    given = parse_assignments(pairs)
+    assert given == {
+        "lr": "5e-4", "dropout": 0, "residual": True, "a": "d=e", "k": [1, "x"],
+    }  # fmt: skip
+    options = {name: given[name] for name in ("lr", "dropout", "residual")}
+    config = resolve_config("gcn", options=options)
+    assert values(config, "lr", "dropout", "residual") == [5e-4, 0.0, True]
+    for pair, message in {
+        "lr": "--set lr: expected key=value",
+        "=3": "--set =3: expected key=value",
+        "lr=[": r"--set lr=\[: the value is not valid YAML",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            parse_assignments([pair], "--set")
