@@ -1,25 +1,25 @@
 """The ELU graph S* in closed form (eq. 8, 10 and 11), as two n×c factors.
 
-H (n×c) is the output of a pre-trained model, Q (n×c) the label influence, β the ridge.
-Eq. 8 and eq. 11 both simplify to
+H (n×c) is the output of a pre-trained model, Q (n×c) the influence of each class on
+each node, β the ridge. S* minimises ‖Q − S H‖² + β‖S‖² (eq. 7). Eq. 8 and eq. 11 both
+simplify to
 
-    S* = Q W Hᵀ,    W = (HᵀH + βI_c)⁻¹
+    S* = Q G⁻¹ Hᵀ,    G = HᵀH + βI_c
 
 so S* has rank ≤ c: two n×c factors describe its n² entries, and one update Q ← S Q
 (eq. 10) costs O(n·c²). Nothing here is n×n.
 
-In this form row i of S is q_i W Hᵀ. A node whose row of Q starts at zero therefore
+In this form row i of S is q_i G⁻¹ Hᵀ. A node whose row of Q starts at zero therefore
 keeps a zero row for ever, hence the choice of ``init`` for rows without a label. The
 authors' public code uses another form, ``"transposed"``,
 
-    S = H Qᵀ (HHᵀ + βI_n)⁻¹ = H Bᵀ,    B = (Q − H W HᵀQ) / β
+    S = H Qᵀ (HHᵀ + βI_n)⁻¹ = H Rᵀ,    R = (Q − H G⁻¹ HᵀQ) / β
 
 in which a row is zero only where the row of H is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
@@ -27,7 +27,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elugcn.elu.label_propagation import one_hot_rows
-from elugcn.elu.low_rank_graph import ELUGraph, GraphMode, LowRankGraph, Scaling
+from elugcn.elu.low_rank_graph import ELUGraph, LowRankGraph, Scaling
+from elugcn.elu.sparsify import GraphMode
 from elugcn.errors import InputError
 
 Form = Literal["paper", "transposed"]
@@ -39,10 +40,10 @@ _BLOCK = 65_536
 
 
 def node_sum(a: Tensor, b: Tensor) -> Tensor:
-    """AᵀB, summed over all nodes in float64: O(n·c·k) time, O(c·k) memory.
+    """AᵀB, summed over all nodes in float64: O(n·c²) time, O(c²) memory.
 
     Everything that the closed form needs from all nodes at once is such a sum (HᵀH,
-    HᵀQ, BᵀQ). Machines that share the nodes would add these sums up.
+    HᵀQ, RᵀQ). Machines that share the nodes would add these sums up.
     """
     total = torch.zeros(a.size(1), b.size(1), dtype=torch.float64, device=a.device)
     for rows_a, rows_b in zip(_blocks(a), _blocks(b), strict=True):
@@ -54,58 +55,52 @@ def _blocks(x: Tensor) -> tuple[Tensor, ...]:
     return torch.split(x, _BLOCK)
 
 
-@dataclass(frozen=True)
 class ClosedForm:
-    """The solution for one H.
+    """The solution for one H: G is factored once, O(n·c² + c³).
 
-    Attributes:
+    Args:
         H: n×c.
         beta: β > 0.
-        cholesky: Cholesky factor of HᵀH + βI_c, c×c, float64.
+        form: ``"paper"`` (eq. 8, 11) or ``"transposed"`` (public code).
     """
 
-    H: Tensor
-    beta: float
-    cholesky: Tensor
-
-    @classmethod
-    def of(cls, H: Tensor, beta: float) -> ClosedForm:
-        """Factor HᵀH + βI_c once, O(n·c² + c³)."""
-        gram = node_sum(H, H)
-        gram.diagonal().add_(beta)
-        factor, failed = torch.linalg.cholesky_ex(gram)
+    def __init__(self, H: Tensor, beta: float, form: Form = "paper") -> None:
+        self.H, self.beta, self.form = H, beta, form
+        G = node_sum(H, H)
+        G.diagonal().add_(beta)
+        self.cholesky, failed = torch.linalg.cholesky_ex(G)
         if int(failed):
             # β is so small beside HᵀH that rounding made the sum indefinite.
-            gram.diagonal().add_(1e-8 * float(gram.diagonal().mean()))
-            factor = torch.linalg.cholesky(gram)
-        return cls(H, beta, factor)
+            G.diagonal().add_(1e-8 * float(G.diagonal().mean()))
+            self.cholesky = torch.linalg.cholesky(G)
 
-    def W(self, M: Tensor) -> Tensor:
-        """W M for a c×k matrix, in float64."""
+    def solve(self, M: Tensor) -> Tensor:
+        """G⁻¹ M for a matrix of c rows, in float64."""
         return torch.cholesky_solve(M.double(), self.cholesky)
 
-    def factors(self, Q: Tensor, form: Form) -> tuple[Tensor, Tensor]:
-        """The n×c factors (left, right) of S = left · rightᵀ, O(n·c²).
+    def factors(self, Q: Tensor) -> tuple[Tensor, Tensor]:
+        """The n×c factors (L, R) of S = L Rᵀ, O(n·c²).
 
-        Paper: (Q, H W), eq. 11. Transposed: (H, B); B is a small difference of large
+        Paper: (Q, H G⁻¹), eq. 11. Transposed: (H, R); R is a small difference of large
         numbers if β is small, so it is computed in float64.
         """
-        if form == "paper":
-            W = self.W(torch.eye(Q.size(1), device=Q.device))
-            return Q, torch.cat([(h.double() @ W).to(h) for h in _blocks(self.H)])
-        WHQ = self.W(node_sum(self.H, Q))
-        B = [
-            ((q.double() - h.double() @ WHQ) / self.beta).to(h)
-            for h, q in zip(_blocks(self.H), _blocks(Q), strict=True)
+        H = self.H
+        if self.form == "paper":
+            inverse = self.solve(torch.eye(Q.size(1), device=Q.device))
+            return Q, torch.cat([(h.double() @ inverse).to(h) for h in _blocks(H)])
+        M = self.solve(node_sum(H, Q))
+        R = [
+            ((q.double() - h.double() @ M) / self.beta).to(h)
+            for h, q in zip(_blocks(H), _blocks(Q), strict=True)
         ]
-        return self.H, torch.cat(B)
+        return H, torch.cat(R)
 
-    def update(self, Q: Tensor, form: Form) -> Tensor:
+    def update(self, Q: Tensor) -> Tensor:
         """S Q (eq. 10), O(n·c²)."""
-        if form == "paper":
-            return Q @ self.W(node_sum(self.H, Q)).to(Q)
-        left, right = self.factors(Q, form)
-        return left @ node_sum(right, Q).to(Q)
+        if self.form == "paper":
+            return Q @ self.solve(node_sum(self.H, Q)).to(Q)
+        L, R = self.factors(Q)
+        return L @ node_sum(R, Q).to(Q)
 
 
 def initial_influence(
@@ -146,18 +141,16 @@ def label_influence(
     labels: Tensor,
     Q: Tensor,
     k: int,
-    form: Form = "paper",
     damping: float = 0.0,
     normalization: Normalization = "none",
 ) -> Tensor:
     """Q⁽ᵏ⁾ by Algorithm 1: Q ← S Q, then labelled rows are put back. O(k·n·c²).
 
     Args:
-        closed: The factored H.
+        closed: The closed form for H.
         labels: Known labels and pseudo-labels, −1 elsewhere, (n,).
         Q: Q⁽⁰⁾, n×c.
         k: Number of updates.
-        form: Which closed form.
         damping: Share of the previous Q in each update (0.3 in the public code).
         normalization: ``"l2"`` scales rows to length 1. Without it the update is
             quadratic in Q: it shrinks or collapses to one class as k grows.
@@ -165,7 +158,7 @@ def label_influence(
     known = labels >= 0
     Y = one_hot_rows(labels, Q.size(1)).to(Q)[known]
     for _ in range(k):
-        new = closed.update(Q, form)
+        new = closed.update(Q)
         if normalization == "l2":
             new = F.normalize(new, dim=1)
         Q = torch.lerp(new, Q, damping) if damping else new
@@ -189,7 +182,7 @@ def learn_elu_graph(
     topk: int = 20,
     keep: float = 0.1,
 ) -> ELUGraph:
-    """Learn the ELU graph S* (Algorithm 1, lines 3 to 7).
+    """Learn the ELU graph S* (Algorithm 1), O(k·n·c²) time and O(n·c) memory.
 
     Args:
         H: Output of a pre-trained model for every node, n×c.
@@ -203,50 +196,31 @@ def learn_elu_graph(
         damping: Share of the previous Q in each update, in [0, 1).
         normalization: ``"l2"`` scales rows of Q to length 1 after each update.
         scaling: ``"row"``, ``"mean"`` or ``"none"``; see ``LowRankGraph.scaled``.
-        mode: ``"implicit"``: factors; ``"topk"``: k entries per row; ``"paper"``: the
-            ``keep`` largest share of all n² entries.
+        mode: ``"implicit"``: factors; ``"topk"``: ``topk`` entries per row;
+            ``"paper"``: the ``keep`` largest share of all n² entries.
         topk: Entries per row for ``mode="topk"``.
         keep: Share of entries for ``mode="paper"``.
 
     Returns:
-        The operator S*.
-
-    Cost:
-        O(k·n·c²) time and O(n·c) memory for the factors.
+        The operator S*; a ``LowRankGraph`` for ``mode="implicit"``.
     """
-    _check_choice("scaling", scaling, Scaling)
-    _check_choice("mode", mode, GraphMode)
-    graph = learn_factors(H, labels, lpa, k, beta, form, init, damping, normalization)
-    return graph.scaled(scaling).in_mode(mode, topk, keep)
-
-
-def learn_factors(
-    H: Tensor,
-    labels: Tensor,
-    lpa: Tensor | None,
-    k: int,
-    beta: float,
-    form: Form,
-    init: Init | None,
-    damping: float,
-    normalization: Normalization,
-) -> LowRankGraph:
-    """S* in factors, not yet scaled; arguments as those of ``learn_elu_graph``."""
-    _check(H, labels, k, beta, damping)
     init = init or ("mlp" if lpa is None else "lpa")
-    _check_choice("form", form, Form)
-    _check_choice("init", init, Init)
-    _check_choice("normalization", normalization, Normalization)
-    closed = ClosedForm.of(H, beta)
+    for option, value, choices in (
+        ("form", form, Form),
+        ("init", init, Init),
+        ("normalization", normalization, Normalization),
+        ("scaling", scaling, Scaling),
+        ("mode", mode, GraphMode),
+    ):
+        if value not in get_args(choices):
+            expected = ", ".join(get_args(choices))
+            raise InputError(f"{option} must be one of {expected}; got {value!r}")
+    _check(H, labels, k, beta, damping)
+    closed = ClosedForm(H, beta, form)
     Q = initial_influence(labels, H, init, lpa)
-    Q = label_influence(closed, labels, Q, k, form, damping, normalization)
-    return LowRankGraph(*closed.factors(Q, form))
-
-
-def _check_choice(option: str, value: str, choices: object) -> None:
-    names = get_args(choices)
-    if value not in names:
-        raise InputError(f"{option} must be one of {', '.join(names)}; got {value!r}")
+    Q = label_influence(closed, labels, Q, k, damping, normalization)
+    graph = LowRankGraph(*closed.factors(Q))
+    return graph.scaled(scaling).in_mode(mode, topk, keep)
 
 
 def _check(H: Tensor, labels: Tensor, k: int, beta: float, damping: float) -> None:

@@ -1,10 +1,10 @@
 """Which labels influence a node (Proposition 1), and how far away they are.
 
-Label propagation is linear in the labels it starts from. Let L be the labelled nodes,
-D_L and D_U the diagonal masks of L and of the rest, and B = αÂ + (1−α)I. Then k steps
-give
+Label propagation is linear in the labels it starts from. Let D_L and D_U be the
+diagonal masks of the labelled nodes L and of the rest, and M = αÂ + (1−α)I. Then s
+steps give
 
-    Y_k = T Y_0,    T = Σ_{s<k} (D_U B)^s D_L + (D_U B)^k D_L
+    Y_s = T Y_0,    T = Σ_{t<s} (D_U M)^t D_L + (D_U M)^s D_L
 
 T_ij is the influence of labelled node j on node i. Its sum over the labels of a class
 is the influence of that class. Rows of T come from the transposed recursion: T is never
@@ -42,7 +42,6 @@ def influence_on(
         m×|L|, columns in ascending order of the labelled nodes. A node that no label
         reaches has a zero row; a labelled node is its own influence.
     """
-    back = operator.T
     free = (~labelled).unsqueeze(1)
     v = torch.zeros(labelled.numel(), nodes.numel())
     v[nodes, torch.arange(nodes.numel())] = 1.0
@@ -50,7 +49,7 @@ def influence_on(
     for _ in range(steps):
         total += v
         v = v * free
-        v = torch.lerp(v, back @ v, alpha)
+        v = torch.lerp(v, operator.T @ v, alpha)
     total += v
     return normalize_rows(total[labelled].T)
 

@@ -8,9 +8,8 @@ of that class have on node i.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -19,15 +18,8 @@ from elugcn.engine import CSR
 LabelGraph = Literal["edges", "coupled"]
 
 
-class Propagation(Protocol):
-    """A non-negative n×n operator on label distributions."""
-
-    def __matmul__(self, z: Tensor) -> Tensor:
-        """The product with an n×c matrix."""
-
-
 class Coupled:
-    """Â Âᵀ as an operator: two sparse products, O(nnz·k).
+    """Â Âᵀ as an operator: two sparse products.
 
     Two nodes are coupled if they point to the same nodes. Where edges join unlike
     nodes, labels travel better along this graph than along edges.
@@ -51,16 +43,16 @@ def label_operator(adj: CSR, graph: LabelGraph) -> CSR | Coupled:
 
 
 def propagate_labels(
-    adj: Propagation,
+    operator: CSR | Coupled,
     labels: Tensor,
     num_classes: int,
     steps: int = 50,
     alpha: float = 0.9,
 ) -> Tensor:
-    """The label distribution of every node, O(steps·nnz·c).
+    """The label distribution of every node, O(steps·nnz(Â)·c).
 
     Args:
-        adj: Â, n×n, or another operator that labels travel by.
+        operator: Â, n×n, or another operator that labels travel by.
         labels: Class of each training node, −1 elsewhere, (n,).
         num_classes: c.
         steps: How far labels travel, in hops.
@@ -71,12 +63,12 @@ def propagate_labels(
         never mistaken for class 0. Training rows are one-hot after every step.
     """
     known = labels >= 0
-    y = one_hot_rows(labels, num_classes)
-    clamped = y[known]
+    Y = one_hot_rows(labels, num_classes)
+    Y_known = Y[known]
     for _ in range(steps):
-        y.lerp_(adj @ y, alpha)
-        y[known] = clamped
-    return normalize_rows(y)
+        Y.lerp_(operator @ Y, alpha)
+        Y[known] = Y_known
+    return normalize_rows(Y)
 
 
 def one_hot_rows(labels: Tensor, num_classes: int) -> Tensor:
@@ -88,4 +80,4 @@ def one_hot_rows(labels: Tensor, num_classes: int) -> Tensor:
 def normalize_rows(y: Tensor) -> Tensor:
     """Rows of a non-negative matrix scaled to sum 1; zero rows stay zero."""
     total = y.sum(dim=1, keepdim=True)
-    return y / torch.where(total > 0, total, torch.ones_like(total))
+    return y / total.where(total > 0, 1.0)

@@ -7,43 +7,34 @@ entries, for those who ask for edges. Both have the same methods.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from elugcn.elu.sparsify import GraphMode, largest_entries, topk_entries
 from elugcn.engine import CSR, LowRank
 from elugcn.errors import InputError
 
 Scaling = Literal["none", "row", "mean"]
-GraphMode = Literal["implicit", "topk", "paper"]
-
-# Entries of S that are held at once while rows are computed in blocks: 64 MB.
-BLOCK_ENTRIES = 1 << 24
 
 
 class ELUGraph(ABC):
     """An n×n graph: ``graph @ Z``, ``graph.T``, ``rows``, ``topk``, ``to_sparse``.
 
     Attributes:
+        operator: The matrix that networks multiply by.
+        rank: An upper bound of the rank.
         mode: ``implicit``, ``topk`` or ``paper``.
+        shape: (n, n).
     """
 
-    mode: str
-
-    @property
-    @abstractmethod
-    def operator(self) -> LowRank | CSR:
-        """The matrix that networks multiply by."""
-
-    @property
-    @abstractmethod
-    def rank(self) -> int:
-        """An upper bound of the rank."""
+    def __init__(self, operator: LowRank | CSR, rank: int, mode: str) -> None:
+        self.operator = operator
+        self.rank = rank
+        self.mode = mode
+        self.shape = operator.shape
 
     @property
     @abstractmethod
@@ -58,86 +49,56 @@ class ELUGraph(ABC):
     def to(self, device: torch.device) -> ELUGraph:
         """The graph on another device."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, n)."""
-        return self.operator.shape
+    def distinct(self) -> tuple[ELUGraph, Tensor | None]:
+        """A graph of the distinct rows, and which of them each row is (None: itself).
+
+        Only rows that are known to be equal without looking at n² entries count.
+        """
+        return self, None
 
     def __matmul__(self, z: Any) -> Tensor:
-        """S Z for an n×k matrix, with gradients to Z; numpy arrays are converted."""
-        like = self._values
+        """S Z for an n×h matrix, with gradients to Z; numpy arrays are converted."""
+        like = self.rows([])
         if not isinstance(z, Tensor) or z.dtype != like.dtype:
             z = torch.as_tensor(z, dtype=like.dtype, device=like.device)
-        return self.operator @ z
-
-    def blocks(self) -> Iterator[tuple[slice, Tensor]]:
-        """Dense blocks of rows, of bounded size."""
-        n, m = self.shape
-        size = max(1, BLOCK_ENTRIES // max(1, m))
-        for start in range(0, n, size):
-            stop = min(start + size, n)
-            yield slice(start, stop), self.rows(torch.arange(start, stop))
+        out: Tensor = self.operator @ z
+        return out
 
     def to_dense(self) -> Tensor:
         """All n² entries, for tests and very small graphs."""
-        return self.rows(torch.arange(self.shape[0]))
+        return self.operator.to_dense()
 
     def topk(self, k: int) -> ExplicitGraph:
         """The k entries of largest absolute value of each row; the others are zero."""
-        from elugcn.elu.sparsify import topk_graph
-
-        return topk_graph(self, k)
+        return ExplicitGraph(topk_entries(self, k), "topk")
 
     def to_sparse(self, keep: float | None = 0.1, k: int | None = None) -> CSR:
         """Stored entries: the largest share ``keep`` (None: all), or k per row."""
-        from elugcn.elu.sparsify import paper_graph
-
         if k is not None:
-            return self.topk(k).csr
-        return paper_graph(self, 1.0 if keep is None else keep).csr
-
-    def quantile(self, q: float) -> float:
-        """The q-quantile of the absolute entries, O(n²·c) time in blocks of rows."""
-        from elugcn.elu.sparsify import quantile
-
-        return quantile(self, q)
+            return topk_entries(self, k)
+        return largest_entries(self, 1.0 if keep is None else keep)
 
     def __repr__(self) -> str:
         n = self.shape[0]
         return f"{type(self).__name__}(n={n}, rank≤{self.rank}, mode={self.mode!r})"
 
-    @property
-    @abstractmethod
-    def _values(self) -> Tensor:
-        """A tensor with the graph's dtype and device."""
 
-
-@dataclass(frozen=True, eq=False, repr=False)
 class LowRankGraph(ELUGraph):
-    """S = left · rightᵀ: O(n·c) memory, O(n·c·k) per product.
+    """S = L Rᵀ: O(n·c) memory, O(n·c·h) time for a product with an n×h matrix.
 
     Attributes:
-        left: n×c.
-        right: n×c.
+        left: L, n×c.
+        right: R, n×c.
     """
 
-    left: Tensor
-    right: Tensor
-    mode = "implicit"
-
-    @property
-    def operator(self) -> LowRank:
-        """The same product, for the engine."""
-        return LowRank(self.left, self.right)
-
-    @property
-    def rank(self) -> int:
-        """Number of columns of the factors: c."""
-        return self.left.size(1)
+    def __init__(self, left: Tensor, right: Tensor) -> None:
+        super().__init__(LowRank(left, right), left.size(1), "implicit")
+        self.left = left
+        self.right = right
 
     @property
     def T(self) -> LowRankGraph:
-        """Left and right exchanged."""
+        """R Lᵀ."""
         return LowRankGraph(self.right, self.left)
 
     def rows(self, index: int | Tensor | list[int]) -> Tensor:
@@ -148,15 +109,16 @@ class LowRankGraph(ELUGraph):
         """The factors on another device."""
         return LowRankGraph(self.left.to(device), self.right.to(device))
 
-    @cached_property
-    def groups(self) -> tuple[Tensor, Tensor] | None:
-        """Distinct rows of the left factor, and the group of each node.
+    def distinct(self) -> tuple[LowRankGraph, Tensor | None]:
+        """Equal rows of L are equal rows of S.
 
-        Equal rows of the left factor are equal rows of S. In the paper's form every
-        clamped node of a class has the same row. None if most rows are distinct.
+        In the paper's form every labelled node of a class has the same row. Mostly
+        distinct rows are left alone.
         """
-        distinct, group = torch.unique(self.left, dim=0, return_inverse=True)
-        return (distinct, group) if 2 * len(distinct) <= len(group) else None
+        rows, group = torch.unique(self.left, dim=0, return_inverse=True)
+        if 2 * len(rows) > len(group):
+            return self, None
+        return LowRankGraph(rows, self.right), group
 
     @cached_property
     def mean_row_sum(self) -> float:
@@ -175,17 +137,12 @@ class LowRankGraph(ELUGraph):
         return LowRankGraph(left, self.right)
 
     def in_mode(self, mode: GraphMode, topk: int, keep: float) -> ELUGraph:
-        """The factors, or an explicit graph with some of the entries."""
-        from elugcn.elu.sparsify import paper_graph, topk_graph
-
+        """The factors, ``topk`` entries per row, or the largest share ``keep``."""
         if mode == "implicit":
             return self
-        graph = topk_graph(self, topk) if mode == "topk" else paper_graph(self, keep)
-        return graph.to(self.left.device)
-
-    @property
-    def _values(self) -> Tensor:
-        return self.left
+        by_row = mode == "topk"
+        csr = topk_entries(self, topk) if by_row else largest_entries(self, keep)
+        return ExplicitGraph(csr.to(self.left.device), mode)
 
 
 def scale_rows(left: Tensor, row_sum: Tensor, mean: float, scaling: Scaling) -> Tensor:
@@ -206,27 +163,18 @@ def scale_rows(left: Tensor, row_sum: Tensor, mean: float, scaling: Scaling) -> 
     return left / row_sum.clamp(min=0.1 * mean).unsqueeze(1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ExplicitGraph(ELUGraph):
     """A graph with stored entries, as the modes ``topk`` and ``paper`` make it.
 
+    Leaving entries out lifts the bound c of the rank: only n is certain.
+
     Attributes:
         csr: The entries.
-        mode: How they were chosen.
     """
 
-    csr: CSR
-    mode: str = "topk"
-
-    @property
-    def operator(self) -> CSR:
-        """The entries."""
-        return self.csr
-
-    @property
-    def rank(self) -> int:
-        """Only n is certain: leaving entries out lifts the bound of c."""
-        return min(self.shape)
+    def __init__(self, csr: CSR, mode: str = "topk") -> None:
+        super().__init__(csr, min(csr.shape), mode)
+        self.csr = csr
 
     @property
     def T(self) -> ExplicitGraph:
@@ -236,16 +184,12 @@ class ExplicitGraph(ELUGraph):
     def rows(self, index: int | Tensor | list[int]) -> Tensor:
         """The rows at ``index``, m×n."""
         chosen = _as_index(index, self.shape[0]).numpy(force=True)
-        dense = self.csr.to_scipy()[chosen].toarray().astype(np.float32)
-        return torch.from_numpy(dense).to(self.csr.value.device)
+        dense = torch.from_numpy(self.csr.to_scipy()[chosen].toarray())
+        return dense.to(self.csr.value)
 
     def to(self, device: torch.device) -> ExplicitGraph:
         """The graph on another device."""
         return ExplicitGraph(self.csr.to(device), self.mode)
-
-    @property
-    def _values(self) -> Tensor:
-        return self.csr.value
 
 
 def _as_index(index: int | Tensor | list[int], n: int) -> Tensor:

@@ -9,12 +9,7 @@ from torch import Tensor, nn
 from elugcn.elu.low_rank_graph import ELUGraph
 from elugcn.elu.options import ELUConfig
 from elugcn.elu.utilization import LabelUtilization
-from elugcn.engine import (
-    LossTargets,
-    contrastive_loss,
-    entropy_loss,
-    two_view_loss,
-)
+from elugcn.engine import LossTargets, contrastive_loss, entropy_loss, two_view_loss
 from elugcn.methods.backbone import AnyGCN
 from elugcn.methods.network import restricted
 from elugcn.methods.problem import Problem
@@ -29,7 +24,7 @@ class TwoViewObjective(Objective):
         network: The GCN.
         problem: The graph.
         config: η, τ and the weights of the terms.
-        graph: S*; None if neither output nor loss uses the ELU view.
+        graph: S*; it is read only if the output or the loss uses the ELU view.
         utilization: ELU and NELU nodes.
         pseudo: Weight of each node's pseudo-label, (n,), which sum to ω; or None.
     """
@@ -39,28 +34,28 @@ class TwoViewObjective(Objective):
         network: AnyGCN,
         problem: Problem,
         config: ELUConfig,
-        graph: ELUGraph | None,
+        graph: ELUGraph,
         utilization: LabelUtilization,
-        pseudo: Tensor | None,
+        pseudo: Tensor | None = None,
     ) -> None:
         self.network = self.gcn = network
         self.config = config
-        elu_graph = None if graph is None else graph.operator
+        elu_graph = graph.operator if config.uses_elu_view else None
         self.inputs = problem.inputs.with_elu_graph(elu_graph)
         self.val_index = problem.val_index
         self.val_inputs = restricted(network, self.inputs, self.val_index)
         self.targets = loss_targets(problem, utilization, pseudo)
         self.index = self.targets.weight.nonzero().squeeze(1)
         self.head: nn.Linear | None = None
-        if graph is not None and config.uses_contrast:
+        if config.uses_contrast:
             c = problem.num_classes
             self.head = nn.Linear(c, c).to(problem.y.device)
             self.extra = (self.head,)
 
     def loss(self, epoch: int) -> Tensor:
-        """The objective of one epoch."""
+        """The objective of one epoch; eq. 12 unless there are several draws."""
         config, head = self.config, self.head
-        ramp = min(1.0, epoch / config.warmup) if config.warmup else 1.0
+        ramp = config.ramp(epoch)
         views = self.gcn.views(self.inputs, config.draws)
         if head is None or config.draws > 1:
             return self._term_by_term(views.tensors(), ramp)
@@ -108,11 +103,11 @@ class TwoViewObjective(Objective):
             entropy = torch.stack([entropy_loss(z) for z in outputs]).mean()
             total = total + scale * config.entropy_weight * entropy
         if scale and self.head is not None:
-            p, q = (
+            P_bar, P_tilde = (
                 F.normalize(F.elu(self.head(z)), dim=1) for z in (views[0], views[-1])
             )
             contrast = contrastive_loss(
-                p, q, targets.elu, targets.nelu, config.tau, config.contrast
+                P_bar, P_tilde, targets.elu, targets.nelu, config.tau, config.contrast
             )
             total = total + scale * config.contrast_weight * contrast
         if ramp * config.lambda_cons and len(outputs) > 1:

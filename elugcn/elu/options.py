@@ -9,9 +9,17 @@ from pydantic import Field, model_validator
 
 from elugcn.elu.closed_form import Form, Init, Normalization
 from elugcn.elu.label_propagation import LabelGraph
-from elugcn.elu.low_rank_graph import GraphMode, Scaling
+from elugcn.elu.low_rank_graph import Scaling
+from elugcn.elu.sparsify import GraphMode
 from elugcn.methods.backbone import GCNConfig, MLPConfig, RandomPropagationConfig
-from elugcn.methods.options import MAX_COUNT, MethodConfig
+from elugcn.methods.options import (
+    Count,
+    NonNegative,
+    Positive,
+    Probability,
+    Share,
+    Steps,
+)
 
 
 class ELUConfig(GCNConfig, RandomPropagationConfig):
@@ -19,80 +27,48 @@ class ELUConfig(GCNConfig, RandomPropagationConfig):
 
     The inherited ones describe the backbone: of the plain GCN that Definition 1 needs,
     and of the two-view GCN.
-
-    Attributes:
-        lpa_steps: How many hops labels travel.
-        lpa_alpha: Share of the neighbours in each step.
-        lpa_graph: What labels travel by: ``"edges"``, or ``"coupled"``: nodes with
-            the same neighbours.
-        gcn_prediction: What Definition 1 compares with: a ``"trained"`` GCN, or
-            ``"propagated"``: Â²H, as in the public code.
-        h_source: The model that gives H; the paper: ``"mlp"``.
-        h_output: H holds ``"probabilities"``, or ``"logits"`` as in the paper's text.
-        mlp_hidden_channels: Width of the MLP.
-        mlp_activation: ``"relu"``, or ``"none"`` as in the paper's text.
-        mlp_dropout: Dropout of the MLP.
-        mlp_lr: Learning rate of the MLP.
-        mlp_weight_decay: Weight decay of the MLP.
-        expand_labels: ELU nodes count as labelled when S* is learned.
-        form: Closed form of S*: ``"paper"``, or ``"transposed"`` as in the public code.
-        init: Rows of Q⁽⁰⁾ without a label.
-        k: Updates of Q.
-        beta: Ridge β.
-        damping: Share of the previous Q in each update.
-        normalization: ``"l2"`` scales rows of Q to length 1 after each update.
-        scaling: What rows of S* are divided by.
-        graph_mode: How S* is stored: factors, ``topk`` per row, or the paper's share.
-        topk: Entries per row, for ``graph_mode="topk"``.
-        keep: Share of all entries, for ``graph_mode="paper"``.
-        eta: η, the share of the ELU view in the output.
-        tau: τ, temperature of the contrast.
-        lambda_con: λ, weight of contrast and entropy.
-        contrast_weight: Weight of the contrast within λ.
-        entropy_weight: Weight of the entropy within λ.
-        contrast: ``"similarity"``, or ``"distance"`` as in the public code.
-        warmup: Epochs until contrast, entropy and consistency count fully.
-        pseudo_weight: Total weight of ELU nodes as training targets.
-        rounds: How often stages 1 and 2 are repeated on their own output.
-        refit_eta: Choose η again on validation once the weights are trained.
     """
 
     # Stage 0: what the labels reach
-    lpa_steps: int = Field(50, ge=1, le=MAX_COUNT)
-    lpa_alpha: float = Field(0.9, ge=0, le=1)
-    lpa_graph: LabelGraph = "edges"
+    lpa_steps: Count = 50  # how many hops labels travel
+    lpa_alpha: Share = 0.9  # share of the neighbours in each step
+    lpa_graph: LabelGraph = "edges"  # "coupled": by nodes with the same neighbours
+    # What Definition 1 compares with: a trained GCN, or Â²H as in the public code.
     gcn_prediction: Literal["trained", "propagated"] = "trained"
+
     # Stage 1: the ELU graph
-    h_source: Literal["gcn", "mlp"] = "gcn"
-    h_output: Literal["probabilities", "logits"] = "probabilities"
-    mlp_hidden_channels: int = Field(64, ge=1, le=MAX_COUNT)
-    mlp_activation: Literal["relu", "none"] = "relu"
-    mlp_dropout: float = Field(0.6, ge=0, lt=1)
-    mlp_lr: float = Field(0.01, gt=0)
-    mlp_weight_decay: float = Field(5e-4, ge=0)
-    expand_labels: bool = True
-    form: Form = "paper"
-    init: Init = "lpa"
-    k: int = Field(2, ge=0, le=MAX_COUNT)
-    beta: float = Field(1.0, gt=0)
-    damping: float = Field(0.0, ge=0, lt=1)
-    normalization: Normalization = "l2"
-    scaling: Scaling = "row"
-    graph_mode: GraphMode = "implicit"
-    topk: int = Field(20, ge=1, le=MAX_COUNT)
-    keep: float = Field(0.1, gt=0, le=1)
+    h_source: Literal["gcn", "mlp"] = "gcn"  # the model that gives H; paper: "mlp"
+    h_output: Literal["probabilities", "logits"] = "probabilities"  # text: "logits"
+    mlp_hidden_channels: Count = 64
+    mlp_activation: Literal["relu", "none"] = "relu"  # text: "none"
+    mlp_dropout: Probability = 0.6
+    mlp_lr: Positive = 0.01
+    mlp_weight_decay: NonNegative = 5e-4
+    expand_labels: bool = True  # ELU nodes count as labelled when S* is learned
+    form: Form = "paper"  # closed form of S*; public code: "transposed"
+    init: Init = "lpa"  # rows of Q⁽⁰⁾ without a label
+    k: Steps = 2  # updates of Q
+    beta: Positive = 1.0  # β, the ridge
+    damping: Probability = 0.0  # share of the previous Q in each update
+    normalization: Normalization = "l2"  # rows of Q have length 1 after each update
+    scaling: Scaling = "row"  # what rows of S* are divided by
+    graph_mode: GraphMode = "implicit"  # S* in factors, or explicit
+    topk: Count = 20  # entries per row, for graph_mode="topk"
+    keep: float = Field(0.1, gt=0, le=1)  # share of entries, for graph_mode="paper"
+
     # Stage 2: two views
-    eta: float = Field(0.3, ge=0, le=1)
-    tau: float = Field(0.2, gt=0)
-    lambda_con: float = Field(0.1, ge=0)
-    contrast_weight: float = Field(1.0, ge=0)
-    entropy_weight: float = Field(1.0, ge=0)
-    contrast: Literal["similarity", "distance"] = "similarity"
-    warmup: int = Field(0, ge=0, le=MAX_COUNT)
+    eta: Share = 0.3  # η, share of the ELU view in the output
+    tau: Positive = 0.2  # τ, temperature of the contrast
+    lambda_con: NonNegative = 0.1  # λ, weight of contrast and entropy
+    contrast_weight: NonNegative = 1.0  # within λ
+    entropy_weight: NonNegative = 1.0  # within λ
+    contrast: Literal["similarity", "distance"] = "similarity"  # public code: distance
+    warmup: Steps = 0  # epochs until contrast, entropy and consistency count fully
+
     # Beyond the paper
-    pseudo_weight: float = Field(0.0, ge=0)
-    rounds: int = Field(1, ge=1, le=MAX_COUNT)
-    refit_eta: bool = True
+    pseudo_weight: NonNegative = 0.0  # total weight of ELU nodes as training targets
+    rounds: Count = 1  # how often stages 1 and 2 are repeated on their own output
+    refit_eta: bool = True  # choose η again on validation once the weights are trained
 
     @model_validator(mode="after")
     def _check_views(self) -> Self:
@@ -101,8 +77,8 @@ class ELUConfig(GCNConfig, RandomPropagationConfig):
         return self
 
     def ramp(self, epoch: int) -> float:
-        """How much of contrast, entropy and consistency counts in an epoch."""
-        return 1.0 if not self.warmup else min(1.0, epoch / self.warmup)
+        """How much contrast, entropy and consistency count in an epoch."""
+        return min(1.0, epoch / self.warmup) if self.warmup else 1.0
 
     @property
     def uses_mlp(self) -> bool:
@@ -121,21 +97,18 @@ class ELUConfig(GCNConfig, RandomPropagationConfig):
 
     def gcn(self) -> GCNConfig:
         """The plain GCN of Definition 1: this backbone and nothing else."""
-        return GCNConfig(**_shared(self, GCNConfig))
+        return GCNConfig.model_validate(self.shared_with(GCNConfig))
 
     def mlp(self) -> MLPConfig:
-        """The MLP that gives H."""
-        return MLPConfig(
-            **_shared(self, MLPConfig)
-            | {
-                "direction": "given",  # it has no use for edges
-                "hidden_channels": self.mlp_hidden_channels,
-                "activation": self.mlp_activation,
-                "dropout": self.mlp_dropout,
-                "lr": self.mlp_lr,
-                "weight_decay": self.mlp_weight_decay,
-            }
-        )
+        """The MLP that gives H; it has no use for edges."""
+        prefix = "mlp_"
+        own = {
+            name.removeprefix(prefix): getattr(self, name)
+            for name in ELUConfig.model_fields
+            if name.startswith(prefix)
+        }
+        shared = self.shared_with(MLPConfig) | {"direction": "given"}
+        return MLPConfig.model_validate(shared | own)
 
 
 class PaperConfig(ELUConfig):
@@ -153,17 +126,17 @@ class PaperConfig(ELUConfig):
     validation accuracy selects before loss.
     """
 
-    lpa_steps: int = Field(3, ge=1, le=MAX_COUNT)
+    lpa_steps: Count = 3
     h_source: Literal["gcn", "mlp"] = "mlp"
-    mlp_hidden_channels: int = Field(128, ge=1, le=MAX_COUNT)
-    mlp_lr: float = Field(0.005, gt=0)
+    mlp_hidden_channels: Count = 128
+    mlp_lr: Positive = 0.005
     form: Form = "transposed"
-    beta: float = Field(1000.0, gt=0)
-    k: int = Field(10, ge=0, le=MAX_COUNT)
-    damping: float = Field(0.3, ge=0, lt=1)
-    dropout: float = Field(0.6, ge=0, lt=1)
-    eta: float = Field(0.1, ge=0, le=1)
-    lambda_con: float = Field(0.3, ge=0)
+    beta: Positive = 1000.0
+    k: Steps = 10
+    damping: Probability = 0.3
+    dropout: Probability = 0.6
+    eta: Share = 0.1
+    lambda_con: NonNegative = 0.3
     refit_eta: bool = False
 
 
@@ -181,9 +154,3 @@ THE_TEXT: Mapping[str, Any] = {
     "h_output": "logits",
     "graph_mode": "paper",
 }
-
-
-def _shared(config: MethodConfig, kind: type[MethodConfig]) -> dict[str, Any]:
-    """The options that another configuration also has."""
-    own = type(config).model_fields
-    return {k: getattr(config, k) for k in kind.model_fields if k in own}

@@ -8,36 +8,32 @@ on their own output.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from elugcn.elu.utilization import LabelUtilization
 
 
 def pseudo_label_weights(
-    logits: Tensor,
-    utilization: LabelUtilization,
-    train_mask: Tensor,
-    total_weight: float,
+    utilization: LabelUtilization, train_mask: Tensor, total_weight: float
 ) -> Tensor | None:
-    """The weight of each node's pseudo-label, or None if none is used, O(n·c).
+    """The weight of each node's pseudo-label, (n,), or None if none is used, O(n·c).
 
     Only ELU nodes outside the training set count. Within a class the weight is
     proportional to the confidence. Every class has the same total weight, so that a
     class that the model favours cannot grow.
 
     Args:
-        logits: The prediction that gives pseudo-labels and confidence, n×c.
-        utilization: Definition 1 for that prediction.
+        utilization: Definition 1, with the probabilities of the GCN.
         train_mask: Training nodes, (n,).
         total_weight: Sum of all weights.
     """
     usable = utilization.elu & ~train_mask
-    if not total_weight or not bool(usable.any()):
+    proba = utilization.gcn_proba
+    if not total_weight or not bool(usable.any()) or proba is None:
         return None
     target = utilization.gcn.clamp(min=0)  # −1 where the prediction says nothing
-    confidence = F.softmax(logits, dim=1).amax(dim=1) * usable
-    per_class = torch.zeros(logits.size(1), device=logits.device)
+    confidence = proba.amax(dim=1) * usable
+    per_class = torch.zeros(proba.size(1), device=proba.device)
     per_class.index_add_(0, target, confidence)
     weight = confidence / per_class[target].clamp(min=1e-12)
     return weight * (total_weight / weight.sum())

@@ -1,56 +1,36 @@
-"""ELU-GCN, stage by stage: the published method and Algorithm 1.
+"""ELU-GCN, stage by stage: Algorithm 1 and the published method.
 
-stage 0  label propagation and a plain GCN; where they agree, labels are used
-         (Definition 1: ELU nodes)
-stage 1  H from a pre-trained model, labels expanded by ELU nodes, S* in closed form
-stage 2  one GCN with two views, Â and S*: cross-entropy + λ (contrast + entropy)
+    pretrain         stage 0: label propagation, a plain GCN, and H = MLP(X)
+    expand_labels    ELU nodes (Definition 1) keep the class that the GCN gives them
+    learn_graph      stage 1: S* in closed form (Algorithm 1)
+    train_two_views  stage 2: one GCN with two views, Â and S*
+
+``fit_rounds`` runs them in this order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from elugcn.elu.closed_form import learn_factors
+from elugcn.elu.closed_form import learn_elu_graph
 from elugcn.elu.label_propagation import label_operator, propagate_labels
 from elugcn.elu.low_rank_graph import ELUGraph, LowRankGraph
 from elugcn.elu.objective import TwoViewObjective, mixed
-from elugcn.elu.options import ELUConfig, PaperConfig
+from elugcn.elu.options import ELUConfig
 from elugcn.elu.self_training import pseudo_label_weights
-from elugcn.elu.sparsify import check_mode
 from elugcn.elu.trained_model import Summary, TwoViewModel, h_of
 from elugcn.elu.utilization import LabelUtilization, definition_one
 from elugcn.methods.backbone import AnyGCN, build_gcn, build_mlp, build_sampled
-from elugcn.methods.contract import FitContext, FitResult, Method, Model
-from elugcn.methods.network import (
-    NetworkMethod,
-    NetworkModel,
-    Supervised,
-    SupervisedRows,
-    train,
-)
-from elugcn.methods.problem import GraphTraits, Problem, Shapes
+from elugcn.methods.contract import FitContext, Model
+from elugcn.methods.network import Supervised, SupervisedRows, Trained, fit_network
+from elugcn.methods.problem import Problem, Shapes
 from elugcn.methods.sampled import SampledObjective
 from elugcn.models.random_propagation import SampledPropagation
 from elugcn.training.loop import TrainResult
-
-
-@dataclass(frozen=True)
-class Source:
-    """A trained model whose output serves as H or as the GCN's prediction.
-
-    Attributes:
-        logits: Of every node, n×c.
-        model: For new nodes.
-    """
-
-    logits: Tensor
-    model: Model
 
 
 @dataclass(frozen=True)
@@ -60,14 +40,12 @@ class Pretrained:
     Attributes:
         lpa: Label distribution, n×c; a zero row where no label reaches.
         gcn: The plain GCN.
-        gcn_training: How its training went.
         mlp: The MLP, if the configuration uses it.
     """
 
     lpa: Tensor
-    gcn: Source
-    gcn_training: TrainResult
-    mlp: Source | None = None
+    gcn: Trained
+    mlp: Trained | None = None
 
 
 @dataclass(frozen=True)
@@ -100,113 +78,60 @@ class TwoViewFit:
         return not bool(self.logits.isfinite().all())
 
 
-class ELUGCN(NetworkMethod[PaperConfig]):
-    """The method of the paper."""
-
-    name = "elu-gcn"
-    summary = "the paper's method: two views, Â and the learned ELU graph"
-    Config = PaperConfig
-
-    def fit(
-        self, problem: Problem, config: PaperConfig, context: FitContext
-    ) -> FitResult:
-        """Stages 0 to 2; the rounds of self-training, if there are several."""
-        check_mode(problem.num_nodes, config.graph_mode, config.topk, config.keep)
-        pretrained = pretrain(problem, config, context)
-        fits = fit_rounds(problem, "two-view", config, context, pretrained)
-        best = max(fits, key=lambda fit: (not fit.diverged, fit.val_accuracy))
-        return as_result(best, fits, pretrained, context)
-
-    def build(self, config: PaperConfig, shapes: Shapes) -> nn.Module:
-        """The GCN of stage 2."""
-        return build_network(config, shapes)
-
-    def restore(
-        self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]
-    ) -> Any:
-        """Rebuild a saved model; without an ELU view it is a plain network."""
-        network = super().restore(description, tensors)
-        if "summary" not in description:
-            return network
-        return TwoViewModel.restore(network, description, tensors)
-
-    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
-        """Backbone, η, τ and λ."""
-        values: dict[str, list[Any]] = {
-            "hidden_channels": [8, 32, 64, 256],
-            "dropout": [0.5, 0.6, 0.8],
-            "lr": [0.005, 0.01, 0.02],
-            "weight_decay": [0.0, 5e-4, 2e-3, 5e-3],
-            "eta": [0.1, 0.3, 0.5],
-            "tau": [0.2, 0.8],
-            "lambda_con": [0.1, 0.3, 1.0],
-        }
-        if traits.directed:
-            values["direction"] = ["out", "both"]
-        if traits.sparse_features:
-            values["feature_norm"] = ["row", "none"]
-            values["input_dropout"] = [0.0, 0.5]
-        return {k: trial.suggest_categorical(k, v) for k, v in values.items()}
-
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
-        """Settings close to the authors', for citation and for web graphs."""
-        return [
-            {"hidden_channels": 32, "lambda_con": 0.3, "eta": 0.1},
-            {"hidden_channels": 8, "lambda_con": 1.0, "eta": 0.1, "lr": 0.015}
-            | {"select": "loss"},
-            {"hidden_channels": 256, "weight_decay": 0.0, "lr": 0.005, "eta": 0.3}
-            | {"tau": 0.8, "lambda_con": 0.1},
-        ]
-
-
-class ELUGraphOnly(Method[ELUConfig]):
-    """Stages 0 and 1: the ELU graph, and the plain GCN's output."""
-
-    name = "elu-graph"
-    summary = "the ELU graph alone; not a classifier"
-    Config = ELUConfig
-
-    def fit(
-        self, problem: Problem, config: ELUConfig, context: FitContext
-    ) -> FitResult:
-        """Learn the graph; logits and model are those of the plain GCN."""
-        check_mode(problem.num_nodes, config.graph_mode, config.topk, config.keep)
-        pretrained = pretrain(problem, config, context)
-        source, predicted = sources(problem, config, pretrained)
-        utilization = definition_one(pretrained.lpa, predicted.logits)
-        with context.clock("graph"):
-            labels = expand_labels(problem, utilization, config)
-            graph = learn_graph(source.logits, labels, pretrained.lpa, config)
-            used = graph.scaled(config.scaling).in_mode(
-                config.graph_mode, config.topk, config.keep
-            )
-        return FitResult(
-            logits=pretrained.gcn.logits,
-            epochs=pretrained.gcn_training.n_iter,
-            history=pretrained.gcn_training.history,
-            seconds=context.seconds,
-            model=pretrained.gcn.model,
-            label_utilization=utilization,
-            graph=used,
-            graph_mode=used.mode,
-            baselines=baselines(pretrained),
-        )
-
-
-# Stage 0 and line 1 of Algorithm 1
-
-
-def pretrain(
-    problem: Problem, config: ELUConfig, context: FitContext, mlp: bool | None = None
-) -> Pretrained:
-    """Propagate the labels, and train the plain GCN and the MLP that give H.
+def fit_rounds(
+    problem: Problem,
+    name: str,
+    config: ELUConfig,
+    context: FitContext,
+    pretrained: Pretrained,
+    stage: int = 2,
+) -> list[TwoViewFit]:
+    """Stages 1 and 2; each further round starts from the output of the last.
 
     Args:
-        problem: The graph.
+        problem: The graph, as this configuration sees it.
+        name: For records.
         config: The options.
         context: Seed, device and clocks.
-        mlp: Whether the MLP is needed; None: as the configuration says.
+        pretrained: What stage 0 left.
+        stage: Number of the first training, for its random numbers.
+
+    Returns:
+        A fit per round; a round that diverges is the last.
     """
+    H = h_source(config, pretrained)
+    source: Model = H.model
+    logits = H.logits
+    prediction = gcn_prediction(problem, config, pretrained)
+    fits: list[TwoViewFit] = []
+    for i in range(config.rounds):
+        utilization = definition_one(pretrained.lpa, prediction)
+        with context.clock("graph"):
+            labels = expand_labels(problem, utilization, config)
+            graph = learn_graph(logits, labels, pretrained.lpa, config)
+        fit = train_two_views(
+            problem,
+            name if config.rounds == 1 else f"{name}, round {i + 1}",
+            config,
+            context,
+            graph,
+            utilization,
+            source,
+            # More stages than a configuration has members.
+            stage + 1000 * i,
+        )
+        fits.append(fit)
+        if fit.diverged:
+            break
+        logits, source, prediction = fit.logits, fit.model, fit.logits
+    return fits
+
+
+# Stage 0, and line 1 of Algorithm 1
+
+
+def pretrain(problem: Problem, config: ELUConfig, context: FitContext) -> Pretrained:
+    """Propagate the labels; train the plain GCN, and the MLP if it is used."""
     with context.clock("utilization"):
         lpa = propagate_labels(
             label_operator(problem.label_adj, config.lpa_graph),
@@ -215,55 +140,38 @@ def pretrain(
             config.lpa_steps,
             config.lpa_alpha,
         )
-    gcn, training = _train_gcn(problem, config, context)
-    wanted = config.uses_mlp if mlp is None else mlp
-    perceptron = _train_mlp(problem, config, context) if wanted else None
-    return Pretrained(lpa, gcn, training, perceptron)
+    gcn = fit_network(
+        "gcn", config.gcn(), problem, context, build_gcn, Supervised,
+        clock="utilization", title="GCN",
+    )  # fmt: skip
+    mlp = None
+    if config.uses_mlp:
+        mlp = fit_network(
+            "mlp", config.mlp(), problem, context, build_mlp, SupervisedRows,
+            clock="pretrain", stage=1, title="MLP",
+        )  # fmt: skip
+    return Pretrained(lpa, gcn, mlp)
 
 
-def _train_gcn(
-    problem: Problem, config: ELUConfig, context: FitContext
-) -> tuple[Source, TrainResult]:
-    """The plain GCN of Definition 1."""
-    options, shapes = config.gcn(), problem.shapes
-    with context.stage("utilization") as workspace:
-        network = build_gcn(options, shapes).to(context.device)
-        objective = Supervised(network, problem)
-        settings = options.training()
-        trained = train(objective, settings, problem, workspace, context, "GCN")
-    model = NetworkModel("gcn", options, shapes, network, problem.scaler)
-    return Source(trained.logits, model), trained
+def h_source(config: ELUConfig, pretrained: Pretrained) -> Trained:
+    """The model that gives H."""
+    source = pretrained.gcn if config.h_source == "gcn" else pretrained.mlp
+    assert source is not None
+    return source
 
 
-def _train_mlp(problem: Problem, config: ELUConfig, context: FitContext) -> Source:
-    """The MLP that gives H."""
-    options, shapes = config.mlp(), problem.shapes
-    with context.stage("pretrain", 1) as workspace:
-        network = build_mlp(options, shapes).to(context.device)
-        objective = SupervisedRows(network, problem)
-        settings = options.training()
-        trained = train(objective, settings, problem, workspace, context, "MLP")
-    model = NetworkModel("mlp", options, shapes, network, problem.scaler)
-    return Source(trained.logits, model)
-
-
-def sources(
+def gcn_prediction(
     problem: Problem, config: ELUConfig, pretrained: Pretrained
-) -> tuple[Source, Source]:
-    """The model that gives H, and the prediction that Definition 1 judges."""
-    gcn, mlp = pretrained.gcn, pretrained.mlp
-    if config.h_source == "gcn" and config.gcn_prediction == "trained":
-        return gcn, gcn
-    assert mlp is not None
-    H = gcn if config.h_source == "gcn" else mlp
+) -> Tensor:
+    """GCN(G) of Definition 1 as logits: the trained GCN's, or those of Â²·MLP(X)."""
     if config.gcn_prediction == "trained":
-        return H, gcn
-    adj = problem.label_adj
-    share = adj @ (adj @ F.softmax(mlp.logits, dim=1))
+        return pretrained.gcn.logits
+    assert pretrained.mlp is not None
+    adj, logits = problem.label_adj, pretrained.mlp.logits
+    share = adj @ (adj @ F.softmax(logits, dim=1))
     # Logits whose softmax the shares are; the MLP's own where nothing arrives.
     arrives = share.any(dim=1, keepdim=True)
-    logits = torch.where(arrives, share.clamp(1e-30).log(), mlp.logits)
-    return H, Source(logits, mlp.model)
+    return torch.where(arrives, share.clamp(1e-30).log(), logits)
 
 
 # Stage 1: the rest of Algorithm 1
@@ -291,66 +199,28 @@ def learn_graph(
         lpa: Label distribution, n×c.
         config: The options.
     """
-    return learn_factors(
+    graph = learn_elu_graph(
         h_of(logits, config.h_output),
         labels,
-        lpa,
-        config.k,
-        config.beta,
-        config.form,
-        config.init,
-        config.damping,
-        config.normalization,
+        lpa=lpa,
+        k=config.k,
+        beta=config.beta,
+        form=config.form,
+        init=config.init,
+        damping=config.damping,
+        normalization=config.normalization,
     )
+    assert isinstance(graph, LowRankGraph)
+    return graph
+
+
+def graph_in_use(graph: LowRankGraph, config: ELUConfig) -> ELUGraph:
+    """S* as stage 2 multiplies by it: scaled, and sparse if the options say so."""
+    scaled = graph.scaled(config.scaling)
+    return scaled.in_mode(config.graph_mode, config.topk, config.keep)
 
 
 # Stage 2
-
-
-def fit_rounds(
-    problem: Problem,
-    name: str,
-    config: ELUConfig,
-    context: FitContext,
-    pretrained: Pretrained,
-    number: int = 2,
-) -> list[TwoViewFit]:
-    """Stages 1 and 2; each further round starts from the output of the last.
-
-    Args:
-        problem: The graph, as this configuration sees it.
-        name: For records.
-        config: The options.
-        context: Seed, device and clocks.
-        pretrained: What stage 0 left.
-        number: Of the stage, for its random numbers.
-
-    Returns:
-        A fit per round; a round that diverges is the last.
-    """
-    source, predicted = sources(problem, config, pretrained)
-    fits: list[TwoViewFit] = []
-    for i in range(config.rounds):
-        utilization = definition_one(pretrained.lpa, predicted.logits)
-        with context.clock("graph"):
-            labels = expand_labels(problem, utilization, config)
-            graph = learn_graph(source.logits, labels, pretrained.lpa, config)
-        title = name if config.rounds == 1 else f"{name}, round {i + 1}"
-        stage = number + _STAGES_PER_ROUND * i
-        fits.append(
-            train_two_views(
-                problem, title, config, context, graph, utilization, source,
-                predicted.logits, stage,
-            )
-        )  # fmt: skip
-        if fits[-1].diverged:
-            break
-        predicted = source = Source(fits[-1].logits, fits[-1].model)
-    return fits
-
-
-# More stages than a configuration has members.
-_STAGES_PER_ROUND = 1000
 
 
 def train_two_views(
@@ -360,11 +230,10 @@ def train_two_views(
     context: FitContext,
     graph: LowRankGraph,
     utilization: LabelUtilization,
-    source: Source,
-    predicted: Tensor,
+    source: Model,
     stage: int = 2,
 ) -> TwoViewFit:
-    """Train the GCN on Â and S*, then choose η if the options say so.
+    """Train the GCN on Â and S* (eq. 12), then choose η if the options say so.
 
     Args:
         problem: The graph.
@@ -374,49 +243,52 @@ def train_two_views(
         graph: S* in factors, before scaling.
         utilization: Definition 1.
         source: The model that gave H.
-        predicted: Logits that give pseudo-labels their confidence, n×c.
         stage: Number of the stage, for its random numbers.
     """
     with context.clock("graph"):
-        used = graph.scaled(config.scaling).in_mode(
-            config.graph_mode, config.topk, config.keep
-        )
-    val = problem.val_index
-    pseudo = pseudo_label_weights(
-        predicted, utilization, problem.train_mask, config.pseudo_weight
-    )
-    with context.stage("train", stage) as workspace:
-        network = build_network(config, problem.shapes).to(context.device)
-        objective: SampledObjective | TwoViewObjective
+        used = graph_in_use(graph, config)
+    pseudo = pseudo_label_weights(utilization, problem.train_mask, config.pseudo_weight)
+
+    def objective(
+        network: AnyGCN | SampledPropagation, problem: Problem
+    ) -> TwoViewObjective | SampledObjective:
         if isinstance(network, SampledPropagation):
-            objective = SampledObjective(
+            return SampledObjective(
                 network, problem, config, pseudo, utilization.gcn, config.warmup
             )
-        else:
-            # With η = 0 and no contrast the ELU view would be computed for nothing.
-            s = used if config.uses_elu_view else None
-            objective = TwoViewObjective(
-                network, problem, config, s, utilization, pseudo
-            )
-        settings = config.training()
-        trained = train(objective, settings, problem, workspace, context, name)
-        eta, logits = config.eta, trained.logits
-        refit = config.refit_eta and config.uses_elu_view and val.numel() > 0
-        if refit and isinstance(objective, TwoViewObjective):
-            with torch.no_grad():
-                views = objective.views()
+        return TwoViewObjective(network, problem, config, used, utilization, pseudo)
+
+    trained = fit_network(
+        "elu-gcn", config, problem, context, build_network, objective,
+        stage=stage, title=name,
+    )  # fmt: skip
+    model: Model = trained.model
+    eta, logits, gcn = config.eta, trained.logits, trained.model.network
+    if config.uses_elu_view and isinstance(gcn, AnyGCN):
+        if config.refit_eta and problem.val_index.numel():
+            with torch.no_grad(), context.clock("train"):
+                inputs = problem.inputs.with_elu_graph(used.operator)
+                views = gcn.views(inputs).tensors()
             eta = choose_eta(problem, views, config.eta)
             logits = mixed(views, eta)
-    shapes, scaler = problem.shapes, problem.scaler
-    plain = NetworkModel(ELUGCN.name, config, shapes, network, scaler)
-    model: Model = plain
-    if eta and not isinstance(network, SampledPropagation):
-        summary = Summary.of(graph, network, problem, config.scaling, config.h_output)
-        model = TwoViewModel(plain, eta, summary, source.model)
-    right = (logits[val].argmax(dim=1) == problem.y[val]).double()
+        if eta:
+            summary = Summary.of(graph, gcn, problem, config.scaling, config.h_output)
+            model = TwoViewModel(trained.model, eta, summary, source)
     return TwoViewFit(
-        name, float(right.mean()), eta, trained, logits, model, utilization, used
+        name=name,
+        val_accuracy=problem.val_accuracy(logits),
+        eta=eta,
+        training=trained.training,
+        logits=logits,
+        model=model,
+        utilization=utilization,
+        graph=used,
     )
+
+
+def build_network(config: ELUConfig, shapes: Shapes) -> AnyGCN | SampledPropagation:
+    """The network of stage 2."""
+    return build_sampled(config, shapes) if config.sample else build_gcn(config, shapes)
 
 
 ETA_GRID = tuple(i / 20 for i in range(21))
@@ -427,59 +299,11 @@ def choose_eta(problem: Problem, views: list[Tensor], trained_with: float) -> fl
 
     Ties go to the η nearest to the one that the weights were trained with.
     """
-    val = problem.val_index
-    target = problem.y[val]
-    val_views = [z[val] for z in views]
+    target = problem.y[problem.val_index]
+    val_views = [z[problem.val_index] for z in views]
 
     def score(eta: float) -> tuple[int, float]:
         right = int((mixed(val_views, eta).argmax(dim=1) == target).sum())
         return right, -abs(eta - trained_with)
 
     return max((*ETA_GRID, trained_with), key=score)
-
-
-def build_network(config: ELUConfig, shapes: Shapes) -> AnyGCN | SampledPropagation:
-    """The network of stage 2."""
-    return build_sampled(config, shapes) if config.sample else build_gcn(config, shapes)
-
-
-# Results
-
-
-def as_result(
-    chosen: TwoViewFit,
-    fits: list[TwoViewFit],
-    pretrained: Pretrained,
-    context: FitContext,
-) -> FitResult:
-    """The chosen fit, with a record of all of them."""
-    metadata: dict[str, Any] = {
-        "chosen": chosen.name,
-        "eta": chosen.eta,
-        "best_epoch": chosen.training.epoch,
-        "candidates": {fit.name: fit.val_accuracy for fit in fits},
-        "etas": {fit.name: fit.eta for fit in fits},
-    }
-    if diverged := [fit.name for fit in fits if fit.diverged]:
-        metadata["diverged"] = diverged
-    return FitResult(
-        logits=chosen.logits,
-        epochs=chosen.training.n_iter,
-        history=chosen.training.history,
-        seconds=context.seconds,
-        model=chosen.model,
-        label_utilization=chosen.utilization,
-        graph=chosen.graph,
-        graph_mode=chosen.graph.mode,
-        baselines=baselines(pretrained),
-        metadata=metadata,
-    )
-
-
-def baselines(pretrained: Pretrained) -> dict[str, Tensor]:
-    """What the models of stage 0 predict; classes for label propagation."""
-    lpa = definition_one(pretrained.lpa, pretrained.gcn.logits).lpa
-    out = {"gcn": pretrained.gcn.logits, "lpa": lpa}
-    if pretrained.mlp is not None:
-        out["mlp"] = pretrained.mlp.logits
-    return out

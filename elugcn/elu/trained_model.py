@@ -1,9 +1,9 @@
 """A trained ELU-GCN for nodes it has not seen.
 
-For a new node the ELU view needs one row of S* against the training graph: s = l Rᵀ,
-so s X W₁ = l (Rᵀ X W₁). The bracket is c×h and fixed once the weights are. The row l
-follows from the row of H of the new node. So nothing of the training graph is kept but
-this summary. New nodes use the factors in the explicit graph modes, too.
+For a new node the ELU view needs one row of S* = L Rᵀ against the training graph: with
+its row l of L, s X W₁ = l (Rᵀ X W₁). The bracket is c×h and fixed once the weights are.
+The row l follows from the row of H of the new node. So nothing of the training graph is
+kept but this summary. New nodes use the factors in the explicit graph modes, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from elugcn.elu.objective import mixed
 from elugcn.methods.backbone import AnyGCN
 from elugcn.methods.contract import Model
 from elugcn.methods.network import NetworkModel, below
-from elugcn.methods.problem import GraphView, Problem
+from elugcn.methods.problem import Problem
 from elugcn.methods.registry import get_method
 
 
@@ -94,19 +94,17 @@ class TwoViewModel(Model):
         elu_product = self.summary.first_layer(self.source.logits(data))
         gcn = self.network.network.cpu().eval()
         assert isinstance(gcn, AnyGCN)
-        view = GraphView.of(self.network.config)
-        inputs = view.inputs(data, self.network.scaler)
-        return mixed(gcn.views_given(inputs, elu_product).tensors(), self.eta)
+        views = gcn.views_given(self.network.inputs(data), elu_product)
+        return mixed(views.tensors(), self.eta)
 
     def tensors(self) -> dict[str, Tensor]:
         """Weights, summary, and the tensors of the model that gives H."""
+        summary = {
+            "summary.row_sum": self.summary.row_sum,
+            "summary.hidden": self.summary.hidden,
+        }
         source = {f"source.{k}": v for k, v in self.source.tensors().items()}
-        return (
-            self.network.tensors()
-            | {"summary.row_sum": self.summary.row_sum}
-            | {"summary.hidden": self.summary.hidden}
-            | source
-        )
+        return self.network.tensors() | summary | source
 
     def description(self) -> dict[str, Any]:
         """What rebuilds the model, and the description of the one that gives H."""
@@ -132,9 +130,5 @@ class TwoViewModel(Model):
         )
         source = description["source"]
         method = get_method(source["method"])
-        return cls(
-            network=network,
-            eta=float(description["eta"]),
-            summary=summary,
-            source=method.restore(source, below("source.", tensors)),
-        )
+        restored = method.restore(source, below("source.", tensors))
+        return cls(network, float(description["eta"]), summary, restored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from elugcn.methods.problem import GraphView, Problem, Shapes
 from elugcn.training.loop import Objective, Trainer, TrainResult, TrainSettings
 
 TrainConfigT = TypeVar("TrainConfigT", bound=TrainConfig)
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 
 class Supervised(Objective):
@@ -128,9 +130,12 @@ class NetworkModel(Model):
     @torch.no_grad()
     def logits(self, data: Data) -> Tensor:
         """Logits n×c of a graph with the same features."""
-        inputs = GraphView.of(self.config).inputs(data, self.scaler)
-        out: Tensor = self.network.cpu().eval()(inputs)
+        out: Tensor = self.network.cpu().eval()(self.inputs(data))
         return out
+
+    def inputs(self, data: Data) -> GraphInputs:
+        """X, scaled as in training, and Â of any graph."""
+        return GraphView.of(self.config).inputs(data, self.scaler)
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights, and the scaling if it has numbers."""
@@ -181,26 +186,25 @@ class NetworkMethod(Method[TrainConfigT], Generic[TrainConfigT]):
         self, problem: Problem, config: TrainConfigT, context: FitContext
     ) -> FitResult:
         """Build the network, train it and keep the selected epoch."""
-        with context.stage("train") as workspace:
-            network = self.build(config, problem.shapes).to(context.device)
-            objective = self.objective(network, problem, config, context)
-            settings = self.training(config)
-            trained = train(objective, settings, problem, workspace, context, self.name)
-        model = NetworkModel(self.name, config, problem.shapes, network, problem.scaler)
-        return FitResult(
-            logits=trained.logits,
-            epochs=trained.n_iter,
-            history=trained.history,
-            seconds=context.seconds,
-            model=model,
-            metadata={"best_epoch": trained.epoch} | self.metadata(network),
+        trained = fit_network(
+            self.name,
+            config,
+            problem,
+            context,
+            self.build,
+            lambda network, _: self.objective(network, problem, config, context),
+            self.training(config),
         )
+        result = trained.as_result(context)
+        best = {"best_epoch": trained.training.epoch}
+        result.metadata = best | self.metadata(trained.model.network)
+        return result
 
     def restore(
         self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]
-    ) -> NetworkModel:
+    ) -> Model:
         """Rebuild a saved network."""
-        config = self.Config.model_validate_json(_json(description["config"]))
+        config = self.Config.model_validate_json(json.dumps(description["config"]))
         shapes = Shapes(**description["shapes"])
         # Without storage: no size in a file is trusted before the weights have it.
         with torch.device("meta"):
@@ -208,6 +212,75 @@ class NetworkMethod(Method[TrainConfigT], Generic[TrainConfigT]):
         network.load_state_dict(below("network.", tensors), assign=True)
         scaler = FeatureScaler.restore(dict(tensors), dict(description["scaler"]))
         return NetworkModel(self.name, config, shapes, network.eval(), scaler)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained network.
+
+    Attributes:
+        training: How the training went.
+        model: For new nodes.
+    """
+
+    training: TrainResult
+    model: NetworkModel
+
+    @property
+    def logits(self) -> Tensor:
+        """Of every node, n×c."""
+        return self.training.logits
+
+    def as_result(self, context: FitContext) -> FitResult:
+        """What a method returns that trains this network only."""
+        return FitResult(
+            logits=self.logits,
+            epochs=self.training.n_iter,
+            history=self.training.history,
+            seconds=context.seconds,
+            model=self.model,
+        )
+
+
+def fit_network(
+    name: str,
+    config: TrainConfigT,
+    problem: Problem,
+    context: FitContext,
+    build: Callable[[TrainConfigT, Shapes], NetworkT],
+    objective: Callable[[NetworkT, Problem], Objective],
+    settings: TrainSettings | None = None,
+    *,
+    clock: str = "train",
+    stage: int = 0,
+    title: str | None = None,
+) -> Trained:
+    """Build a network, train it and keep the selected epoch.
+
+    Args:
+        name: The method that can restore the network.
+        config: What the network is built from.
+        problem: The graph.
+        context: Seed, device and clocks.
+        build: Makes the network, with initial weights.
+        objective: Makes what is minimised.
+        settings: Of the training; None: those of the configuration.
+        clock: Name of the time that the training takes.
+        stage: Number of the stage, for its random numbers.
+        title: What the progress display shows; None: the name.
+    """
+    with context.stage(clock, stage) as workspace:
+        network = build(config, problem.shapes).to(context.device)
+        training = train(
+            objective(network, problem),
+            settings or config.training(),
+            problem,
+            workspace,
+            context,
+            title or name,
+        )
+    model = NetworkModel(name, config, problem.shapes, network, problem.scaler)
+    return Trained(training, model)
 
 
 def train(
@@ -230,9 +303,3 @@ def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {
         k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)
     }
-
-
-def _json(values: Any) -> str:
-    import json
-
-    return json.dumps(values)

@@ -51,6 +51,11 @@ class MethodConfig(BaseModel):
         """The same configuration with other values, checked."""
         return type(self).model_validate(self.model_dump() | options)
 
+    def shared_with(self, other: type[MethodConfig]) -> dict[str, Any]:
+        """The values of the options that another method also has."""
+        own = type(self).model_fields
+        return {name: getattr(self, name) for name in other.model_fields if name in own}
+
 
 class TrainConfig(MethodConfig):
     """How a model with weights is trained.

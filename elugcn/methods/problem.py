@@ -51,10 +51,6 @@ class GraphView:
     def adjacency(self, data: Data) -> CSR:
         """Â of a graph, n×n (n×2n for ``apart``), O(E log E)."""
         edges, weight = data.edge_index, getattr(data, "edge_weight", None)
-        # A dataset may store both directions and know which one was published.
-        links = getattr(data, "links", None)
-        if links is not None and self.direction not in ("given", "both"):
-            edges, weight = links, None
         n = int(data.num_nodes)
 
         def normalized(edges: Tensor, weight: Tensor | None) -> CSR:
@@ -240,6 +236,11 @@ class Problem:
         """Validation nodes."""
         return self.val_mask.nonzero().squeeze(1)
 
+    def val_accuracy(self, logits: Tensor) -> float:
+        """Share of right predictions among the validation nodes; NaN without any."""
+        right = logits[self.val_index].argmax(dim=1) == self.y[self.val_index]
+        return float(right.double().mean())
+
     @property
     def train_labels(self) -> Tensor:
         """Class of each training node, −1 elsewhere: what a method may learn from."""
@@ -260,8 +261,7 @@ class Problem:
             num_classes=self.num_classes,
             feature_entries=x.nnz if isinstance(x, CSR) else x.numel(),
             sparse_features=isinstance(x, CSR),
-            directed=bool(getattr(self.data, "directed", False))
-            or getattr(self.data, "links", None) is not None,
+            directed=bool(getattr(self.data, "directed", False)),
             homophily=float(same.mean()) if same.numel() else float("nan"),
         )
 

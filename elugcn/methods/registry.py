@@ -16,7 +16,7 @@ from elugcn.methods.options import MethodConfig, make_config
 # when their method is asked for.
 _DEFINED: Mapping[str, str] = {
     "auto": "elugcn.recipe.variants:Auto",
-    "elu-gcn": "elugcn.elu.stages:ELUGCN",
+    "elu-gcn": "elugcn.elu.method:ELUGCN",
     "gcn": "elugcn.baselines.gcn:GCN",
     "mlp": "elugcn.baselines.mlp:MLP",
     "lpa": "elugcn.baselines.lpa:LPA",
@@ -39,7 +39,7 @@ _DEFINED: Mapping[str, str] = {
 ALIASES: Mapping[str, str] = {"elu-gcn-paper": "elu-gcn"}
 # A stage of a method that is useful alone: the ELU graph. It is not a classifier.
 GRAPH_ONLY = "elu-graph"
-_HIDDEN: Mapping[str, str] = {GRAPH_ONLY: "elugcn.elu.stages:ELUGraphOnly"}
+_HIDDEN: Mapping[str, str] = {GRAPH_ONLY: "elugcn.elu.method:ELUGraphOnly"}
 
 METHOD_NAMES: tuple[str, ...] = tuple(_DEFINED)
 DEFAULT_METHOD = "auto"

@@ -60,6 +60,7 @@ class Bags:
         column, value = self.column[nodes], self.value[nodes]
         if self.drop_node:
             kept = dropout(self.x.new_ones(self.x.size(0), 1), self.drop_node)
+            assert isinstance(kept, Tensor)
             value = value * kept[:, 0][column]
         return F.embedding_bag(column, self.x, per_sample_weights=value, mode="sum")
 
@@ -122,7 +123,8 @@ class SampledObjective(Objective):
 
     def logits(self) -> Tensor:
         """The output of all nodes."""
-        return self.sampled(self.inputs)
+        out: Tensor = self.sampled(self.inputs)
+        return out
 
     def val_logits(self) -> Tensor:
         """The output of the validation nodes."""

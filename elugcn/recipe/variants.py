@@ -19,15 +19,10 @@ from pydantic import model_validator
 from torch import Tensor
 from torch_geometric.data import Data
 
+from elugcn.elu.method import as_result
 from elugcn.elu.options import ELUConfig
 from elugcn.elu.sparsify import check_mode
-from elugcn.elu.stages import (
-    Pretrained,
-    TwoViewFit,
-    as_result,
-    fit_rounds,
-    pretrain,
-)
+from elugcn.elu.stages import Pretrained, TwoViewFit, fit_rounds, pretrain
 from elugcn.elu.utilization import definition_one
 from elugcn.errors import InputError
 from elugcn.methods.contract import FitContext, FitResult, Method, Model
@@ -92,6 +87,11 @@ class AutoConfig(ELUConfig):
             )
         return self
 
+    @property
+    def uses_mlp(self) -> bool:
+        """Whether any variant needs the pre-trained MLP."""
+        return any(member.uses_mlp for _, member in self.members())
+
     def members(self) -> list[tuple[str, ELUConfig]]:
         """The name and the options of each variant."""
         own = {k: getattr(self, k) for k in ELUConfig.model_fields}
@@ -144,8 +144,7 @@ class Auto(Method[AutoConfig]):
         members, left_out = config.affordable(problem.adj.nnz)
         for _, member in members:
             check_mode(problem.num_nodes, member.graph_mode, member.topk, member.keep)
-        uses_mlp = any(member.uses_mlp for _, member in members)
-        pretrained = pretrain(problem, config, context, uses_mlp)
+        pretrained = pretrain(problem, config, context)
         fits: list[TwoViewFit] = []
         for i, (name, member) in enumerate(members):
             seen = problem.seen_with(member)
@@ -197,12 +196,12 @@ def _gcn_member(
     problem: Problem, pretrained: Pretrained, first: TwoViewFit
 ) -> TwoViewFit:
     """The plain GCN as a member; the graph is that of the first variant."""
-    gcn, training = pretrained.gcn, pretrained.gcn_training
+    gcn = pretrained.gcn
     return TwoViewFit(
         name="gcn",
-        val_accuracy=training.val_accuracy,
+        val_accuracy=gcn.training.val_accuracy,
         eta=0.0,
-        training=training,
+        training=gcn.training,
         logits=gcn.logits,
         model=gcn.model,
         utilization=definition_one(pretrained.lpa, gcn.logits),
@@ -234,12 +233,10 @@ def choose(fits: Sequence[TwoViewFit], problem: Problem, ensemble: bool) -> TwoV
     group = [best, *sorted(others, key=lambda fit: -weights[id(fit)])]
     shares = [weights[id(fit)] for fit in group]
     logits = mean_logits([fit.logits for fit in group], shares)
-    val = problem.val_index
-    right = (logits[val].argmax(dim=1) == problem.y[val]).double()
     return replace(
         best,
         name=" + ".join(fit.name for fit in group),
-        val_accuracy=float(right.mean()),
+        val_accuracy=problem.val_accuracy(logits),
         logits=logits,
         model=Blend([fit.model for fit in group], shares),
     )

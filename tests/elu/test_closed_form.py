@@ -56,7 +56,7 @@ def dense_s(Q: Tensor, H: Tensor, beta: float, form: Form) -> Tensor:
 
 
 def from_factors(Q: Tensor, H: Tensor, beta: float, form: Form) -> Tensor:
-    left, right = ClosedForm.of(H, beta).factors(Q, form)
+    left, right = ClosedForm(H, beta, form).factors(Q)
     assert left.shape == right.shape == H.shape
     assert left.dtype == right.dtype == H.dtype
     return left @ right.T
@@ -106,7 +106,7 @@ def test_factors_and_updates_are_the_dense_ones(
     H, Q = drawn(*size)
     S = dense_s(Q, H, beta, form)
     torch.testing.assert_close(from_factors(Q, H, beta, form), S, rtol=1e-7, atol=1e-9)
-    updated = ClosedForm.of(H, beta).update(Q, form)
+    updated = ClosedForm(H, beta, form).update(Q)
     torch.testing.assert_close(updated, S @ Q, rtol=1e-7, atol=1e-9)
 
 
@@ -127,11 +127,11 @@ def test_the_rank_is_at_most_c() -> None:
         assert int(torch.linalg.matrix_rank(S, rtol=1e-10)) == 3
 
 
-def test_w_is_the_inverse() -> None:
+def test_solve_is_the_inverse() -> None:
     H, _ = drawn(20, 4, seed=6)
     gram = H.T @ H + 0.3 * torch.eye(4, dtype=torch.float64)
     eye = torch.eye(4, dtype=torch.float64)
-    torch.testing.assert_close(gram @ ClosedForm.of(H, 0.3).W(eye), eye)
+    torch.testing.assert_close(gram @ ClosedForm(H, 0.3).solve(eye), eye)
 
 
 def test_sums_over_nodes_are_in_double_precision_and_by_blocks() -> None:
@@ -152,7 +152,7 @@ def test_sums_over_nodes_are_in_double_precision_and_by_blocks() -> None:
 def test_a_tiny_beta_is_finite(form: Form, beta: float) -> None:
     # Equal columns: HᵀH alone has no Cholesky factor.
     H = torch.rand(50, 1).repeat(1, 3)
-    assert bool(torch.isfinite(ClosedForm.of(H, beta).cholesky).all())
+    assert bool(torch.isfinite(ClosedForm(H, beta).cholesky).all())
     labels = torch.full((50,), -1)
     labels[:3] = torch.arange(3)
     graph = learn_elu_graph(H, labels, init="mlp", beta=beta, form=form)
@@ -174,14 +174,14 @@ def test_transposed_factors_keep_their_digits_where_h_is_close_to_q() -> None:
     n = 3000
     H = torch.eye(3)[torch.arange(n) % 3]
     # Then S_ij = 1/(n/3 + β) for two nodes of a class, exactly.
-    _, right = ClosedForm.of(H, 1e-3).factors(H, "transposed")
+    _, right = ClosedForm(H, 1e-3, "transposed").factors(H)
     torch.testing.assert_close(right, H / (n / 3 + 1e-3), rtol=1e-3, atol=1e-6)
 
 
 def test_paper_factors_keep_their_digits_for_equal_rows_of_h() -> None:
     H = torch.tensor([[0.5, 0.3, 0.2]]).repeat(300_000, 1)
     Q = torch.eye(3)[torch.arange(300_000) % 3]
-    left, right = ClosedForm.of(H, 1.0).factors(Q, "paper")
+    left, right = ClosedForm(H, 1.0, "paper").factors(Q)
     # Hᵀ = u 1ᵀ gives W u = u / (β + n·uᵀu).
     u = H[0].double()
     expected = (u / (1.0 + 300_000 * (u @ u))).float()
@@ -231,10 +231,10 @@ def test_updates_are_those_of_the_dense_loop(
 ) -> None:
     H, labels, lpa = example
     start = initial_influence(labels, H, "lpa", lpa)
-    before, closed = start.clone(), ClosedForm.of(H, 0.5)
+    before, closed = start.clone(), ClosedForm(H, 0.5, form)
     known = labels >= 0
     for k in range(6):
-        got = label_influence(closed, labels, start, k, form, damping, norm)
+        got = label_influence(closed, labels, start, k, damping, norm)
         expected = dense_loop(H, labels, start, k, 0.5, form, damping, norm == "l2")
         torch.testing.assert_close(got, expected, rtol=1e-8, atol=1e-10)
         # Labelled rows of Q equal Y after every update.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from elugcn.elu.low_rank_graph import ELUGraph, ExplicitGraph, LowRankGraph
-from elugcn.elu.sparsify import paper_graph, topk_graph
+from elugcn.elu.sparsify import quantile
 from elugcn.engine import CSR, LowRank
 from elugcn.errors import InputError
 
@@ -118,7 +118,7 @@ class DenseTwin:
         everything = graph.to_sparse(keep=None)
         torch.testing.assert_close(everything.to_dense(), twin)
         some = graph.to_sparse(keep=0.05).to_dense()
-        least = graph.quantile(0.95)
+        least = quantile(graph, 0.95)
         torch.testing.assert_close(
             some, torch.where(graph.to_dense().abs() >= least, twin, 0.0)
         )
@@ -129,12 +129,7 @@ class DenseTwin:
         ordered = np.sort(graph.to_dense().abs().numpy().ravel())
         # Whole numbers: ⌈q·n²⌉ without the rounding of q·n².
         rank = max(1, -(-round(q * 100) * N * N // 100))
-        assert graph.quantile(q) == ordered[rank - 1]
-
-    @pytest.mark.parametrize("q", [-0.1, 1.1])
-    def test_quantile_out_of_range(self, q: float) -> None:
-        with pytest.raises(InputError, match="quantile must be in"):
-            self.graph().quantile(q)
+        assert quantile(graph, q) == ordered[rank - 1]
 
     def test_to_device(self) -> None:
         moved = self.graph().to(torch.device("cpu"))
@@ -180,7 +175,7 @@ class TestTopK(DenseTwin):
     mode = "topk"
 
     def graph(self) -> ELUGraph:
-        return topk_graph(LowRankGraph(*factors()), 6)
+        return LowRankGraph(*factors()).in_mode("topk", 6, 0.0)
 
     def twin(self) -> Tensor:
         left, right = factors()
@@ -191,7 +186,7 @@ class TestPaper(DenseTwin):
     mode = "paper"
 
     def graph(self) -> ELUGraph:
-        return paper_graph(LowRankGraph(*factors()), 0.4)
+        return LowRankGraph(*factors()).in_mode("paper", 0, 0.4)
 
     def twin(self) -> Tensor:
         left, right = factors()
@@ -265,16 +260,16 @@ def test_scaling_of_the_zero_graph(scaling: str) -> None:
 # --- the rest -----------------------------------------------------------------------------
 
 
-def test_groups_are_the_distinct_rows() -> None:
+def test_distinct_rows() -> None:
     # Mostly distinct rows are left alone: gathering them back would not pay.
     left, right = factors()
-    assert LowRankGraph(left, right).groups is None
+    graph = LowRankGraph(left, right)
+    assert graph.distinct() == (graph, None)
     graph = LowRankGraph(left[[0, 1, 1, 0, 1, 0, 2, 2]], right[:8])
-    assert graph.groups is not None
-    distinct, group = graph.groups
-    assert len(distinct) == 3
-    assert torch.equal(distinct[group], graph.left)
-    assert group[0] == group[3] == group[5]
+    distinct, group = graph.distinct()
+    assert group is not None
+    assert distinct.shape == (3, 8)
+    torch.testing.assert_close(distinct.to_dense()[group], graph.to_dense())
 
 
 def test_float64_stays_float64() -> None:

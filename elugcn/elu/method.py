@@ -1,0 +1,154 @@
+"""The methods ``elu-gcn`` and ``elu-graph``: fitting, saving and searching."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from elugcn.elu.options import ELUConfig, PaperConfig
+from elugcn.elu.sparsify import check_mode
+from elugcn.elu.stages import (
+    Pretrained,
+    TwoViewFit,
+    build_network,
+    expand_labels,
+    fit_rounds,
+    gcn_prediction,
+    graph_in_use,
+    h_source,
+    learn_graph,
+    pretrain,
+)
+from elugcn.elu.trained_model import TwoViewModel
+from elugcn.elu.utilization import definition_one
+from elugcn.methods.contract import FitContext, FitResult, Method, Model
+from elugcn.methods.network import NetworkMethod, NetworkModel
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
+
+
+class ELUGCN(NetworkMethod[PaperConfig]):
+    """The method of the paper."""
+
+    name = "elu-gcn"
+    summary = "the paper's method: two views, Â and the learned ELU graph"
+    Config = PaperConfig
+
+    def fit(
+        self, problem: Problem, config: PaperConfig, context: FitContext
+    ) -> FitResult:
+        """Stages 0 to 2; the rounds of self-training, if there are several."""
+        check_mode(problem.num_nodes, config.graph_mode, config.topk, config.keep)
+        pretrained = pretrain(problem, config, context)
+        fits = fit_rounds(problem, "two-view", config, context, pretrained)
+        best = max(fits, key=lambda fit: (not fit.diverged, fit.val_accuracy))
+        return as_result(best, fits, pretrained, context)
+
+    def build(self, config: PaperConfig, shapes: Shapes) -> nn.Module:
+        """The GCN of stage 2."""
+        return build_network(config, shapes)
+
+    def restore(
+        self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    ) -> Model:
+        """Rebuild a saved model; without an ELU view it is a plain network."""
+        network = super().restore(description, tensors)
+        if "summary" not in description:
+            return network
+        assert isinstance(network, NetworkModel)
+        return TwoViewModel.restore(network, description, tensors)
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Backbone, η, τ and λ."""
+        values: dict[str, list[Any]] = {
+            "hidden_channels": [8, 32, 64, 256],
+            "dropout": [0.5, 0.6, 0.8],
+            "lr": [0.005, 0.01, 0.02],
+            "weight_decay": [0.0, 5e-4, 2e-3, 5e-3],
+            "eta": [0.1, 0.3, 0.5],
+            "tau": [0.2, 0.8],
+            "lambda_con": [0.1, 0.3, 1.0],
+        }
+        if traits.directed:
+            values["direction"] = ["out", "both"]
+        if traits.sparse_features:
+            values["feature_norm"] = ["row", "none"]
+            values["input_dropout"] = [0.0, 0.5]
+        return {k: trial.suggest_categorical(k, v) for k, v in values.items()}
+
+    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+        """Settings close to the authors', for citation and for web graphs."""
+        return [
+            {"hidden_channels": 32, "lambda_con": 0.3, "eta": 0.1},
+            {"hidden_channels": 8, "lambda_con": 1.0, "eta": 0.1, "lr": 0.015}
+            | {"select": "loss"},
+            {"hidden_channels": 256, "weight_decay": 0.0, "lr": 0.005, "eta": 0.3}
+            | {"tau": 0.8, "lambda_con": 0.1},
+        ]
+
+
+class ELUGraphOnly(Method[ELUConfig]):
+    """Stages 0 and 1: the ELU graph, and the plain GCN's output."""
+
+    name = "elu-graph"
+    summary = "the ELU graph alone; not a classifier"
+    Config = ELUConfig
+
+    def fit(
+        self, problem: Problem, config: ELUConfig, context: FitContext
+    ) -> FitResult:
+        """Learn the graph; logits and model are those of the plain GCN."""
+        check_mode(problem.num_nodes, config.graph_mode, config.topk, config.keep)
+        pretrained = pretrain(problem, config, context)
+        prediction = gcn_prediction(problem, config, pretrained)
+        utilization = definition_one(pretrained.lpa, prediction)
+        with context.clock("graph"):
+            labels = expand_labels(problem, utilization, config)
+            H = h_source(config, pretrained).logits
+            graph = learn_graph(H, labels, pretrained.lpa, config)
+            used = graph_in_use(graph, config)
+        result = pretrained.gcn.as_result(context)
+        result.label_utilization = utilization
+        result.graph, result.graph_mode = used, used.mode
+        result.baselines = baselines(pretrained)
+        return result
+
+
+def as_result(
+    chosen: TwoViewFit,
+    fits: list[TwoViewFit],
+    pretrained: Pretrained,
+    context: FitContext,
+) -> FitResult:
+    """The chosen fit, with a record of all of them."""
+    metadata: dict[str, Any] = {
+        "chosen": chosen.name,
+        "eta": chosen.eta,
+        "best_epoch": chosen.training.epoch,
+        "candidates": {fit.name: fit.val_accuracy for fit in fits},
+        "etas": {fit.name: fit.eta for fit in fits},
+    }
+    if diverged := [fit.name for fit in fits if fit.diverged]:
+        metadata["diverged"] = diverged
+    return FitResult(
+        logits=chosen.logits,
+        epochs=chosen.training.n_iter,
+        history=chosen.training.history,
+        seconds=context.seconds,
+        model=chosen.model,
+        label_utilization=chosen.utilization,
+        graph=chosen.graph,
+        graph_mode=chosen.graph.mode,
+        baselines=baselines(pretrained),
+        metadata=metadata,
+    )
+
+
+def baselines(pretrained: Pretrained) -> dict[str, Tensor]:
+    """What the models of stage 0 predict; classes for label propagation."""
+    lpa = definition_one(pretrained.lpa, pretrained.gcn.logits).lpa
+    out = {"gcn": pretrained.gcn.logits, "lpa": lpa}
+    if pretrained.mlp is not None:
+        out["mlp"] = pretrained.mlp.logits
+    return out
