@@ -137,7 +137,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         own = set(self._get_param_names())
         super().set_params(**{k: v for k, v in params.items() if k in own})
         options = {k: v for k, v in params.items() if k not in own}
-        known = get_method(self.method).Config.model_fields
+        known = get_method(self.method).Config.model_fields if options else {}
         for name in options:
             if name not in known:
                 names = [*sorted(own), *known]

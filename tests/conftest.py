@@ -17,7 +17,10 @@ hypothesis.settings.load_profile("patient")
 
 _BESIDE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
 # Read now: tests that use `cache` run without the variable.
-_PLACES = [Path(os.environ.get("ELUGCN_DATA") or _BESIDE_REPOSITORY), _BESIDE_REPOSITORY]
+_PLACES = [
+    Path(os.environ.get("ELUGCN_DATA") or _BESIDE_REPOSITORY),
+    _BESIDE_REPOSITORY,
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

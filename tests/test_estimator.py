@@ -1,0 +1,612 @@
+"""The classifiers: two ways to fit, scikit-learn's habits, other graphs, saving."""
+
+import json
+import pickle
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import estimator_checks_generator
+from torch_geometric.data import Batch, Data, HeteroData
+
+from elugcn import ELUGCNClassifier, InputError, NodeClassifier
+from elugcn.data.datasets import load_dataset
+from elugcn.methods.registry import METHOD_NAMES
+from elugcn.training.progress import SILENT, Progress
+
+Draw = Callable[..., Data]
+Array = np.ndarray[Any, Any]
+
+
+def quick(method: str = "gcn", **options: Any) -> NodeClassifier:
+    short = {} if method == "lpa" else {"epochs": 4}
+    return NodeClassifier(method, **({"random_state": 0} | short | options))
+
+
+def adjacency_of(data: Data) -> sp.csr_array:
+    n = data.num_nodes
+    ones = np.ones(data.edge_index.shape[1])
+    return sp.csr_array((ones, tuple(data.edge_index.numpy())), shape=(n, n))
+
+
+def change(data: Data, **attributes: Any) -> Data:
+    out = data.clone()
+    for name, value in attributes.items():
+        out[name] = value
+    return out
+
+
+@pytest.fixture(scope="module")
+def data(sbm: Draw) -> Data:
+    return sbm(0)
+
+
+@pytest.fixture(scope="module")
+def arrays(data: Data) -> tuple[Array, Array, sp.csr_array]:
+    return data.x.numpy(), data.y.numpy(), adjacency_of(data)
+
+
+@pytest.fixture(scope="module")
+def fitted(data: Data) -> ELUGCNClassifier:
+    return ELUGCNClassifier(epochs=8, eta=0.4, random_state=1).fit(data)
+
+
+# What a fit leaves
+
+
+def test_attributes(fitted: ELUGCNClassifier, data: Data) -> None:
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    assert fitted.label_distributions_.shape == (150, 3)
+    np.testing.assert_allclose(fitted.label_distributions_.sum(axis=1), 1, rtol=1e-5)
+    assert (fitted.transduction_ == fitted.label_distributions_.argmax(axis=1)).all()
+    assert (fitted.predict() == fitted.transduction_).all()
+    assert (fitted.predict_proba() == fitted.label_distributions_).all()
+    assert fitted.graph_.shape == (150, 150)
+    product = fitted.graph_ @ np.ones((150, 2))
+    assert torch.equal(product, fitted.graph_ @ torch.ones(150, 2))
+    assert fitted.label_utilization_.status.shape == (150,)
+    assert fitted.n_iter_ == len(fitted.history_) <= 8
+    assert fitted.n_features_in_ == 8
+    assert not hasattr(fitted, "feature_names_in_")
+    assert (fitted.fitted_.config.eta, fitted.fitted_.seed) == (0.4, 1)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_every_method_has_the_same_verbs(
+    method: str, data: Data, tmp_path: Path
+) -> None:
+    slow = {"gsr": {"structure_dim": 4, "pretrain_steps": 3, "pretrain_batch": 16}}
+    clf = quick(method, **slow.get(method, {})).fit(data)
+    proba = clf.predict_proba()
+    np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-5)
+    assert (clf.predict() == proba.argmax(axis=1)).all()
+    assert 0 <= clf.score(data.test_mask) <= 1
+    clf.save(tmp_path / "m")
+    loaded = NodeClassifier.load(tmp_path / "m")
+    assert loaded.method == method
+    assert (loaded.predict_proba() == proba).all()
+    if method == "lpa":
+        with pytest.raises(InputError, match="can't predict for another graph"):
+            clf.predict(data)
+    else:
+        assert (loaded.predict_proba(data) == clf.predict_proba(data)).all()
+    for name in ("graph_", "label_utilization_"):
+        assert hasattr(clf, name) == (method in ("auto", "elu-gcn"))
+
+
+def test_scores(arrays: tuple[Array, Array, sp.csr_array], data: Data) -> None:
+    X, y, A = arrays
+    clf = quick().fit(data)
+    predicted = clf.predict()
+    for mask in (data.test_mask, data.val_mask):
+        expected = (predicted == y)[mask.numpy()].mean()
+        assert clf.score(mask) == pytest.approx(expected)
+        assert clf.score(mask.numpy()) == pytest.approx(expected)
+        assert clf.score(mask.tolist()) == pytest.approx(expected)
+    assert clf.score() == clf.score(data.test_mask)
+    assert clf.score(data) == pytest.approx((clf.predict(data) == y).mean())
+    everywhere = (clf.predict(X, adjacency=A) == y).mean()
+    assert clf.score(X, y, adjacency=A) == pytest.approx(everywhere)
+    # A node without a label can neither be right nor wrong.
+    some = np.where(np.arange(150) < 100, y, -1)
+    first = (clf.predict(X, adjacency=A) == y)[:100].mean()
+    assert clf.score(X, some, adjacency=A) == pytest.approx(first)
+
+
+@pytest.mark.parametrize(
+    ("names", "unknown", "kind"),
+    [
+        ([10, 20, 30], -1, "i"),
+        (["cat", "dog", "<b>"], "", "U"),
+        (["cat", "dog", "<b>"], None, "U"),
+        (["cat", "dog", "ü\n"], np.nan, "U"),
+        ([1.0, 2.0, 5.0], np.nan, "f"),
+        ([4, 7, 8], None, "i"),
+        ([4, 7, 8], np.nan, "i"),
+        ([False, True], None, "b"),
+    ],
+    ids=[
+        "-1", "empty", "None", "NaN", "floats", "ints None", "ints NaN", "bools",
+    ],
+)  # fmt: skip
+def test_classes_are_those_of_the_user(
+    names: list[Any],
+    unknown: Any,
+    kind: str,
+    arrays: tuple[Array, Array, sp.csr_array],
+    tmp_path: Path,
+) -> None:
+    X, y, A = arrays
+    labels = [names[c % len(names)] if i % 3 else unknown for i, c in enumerate(y)]
+    clf = quick().fit(X, labels, adjacency=A)
+    assert clf.classes_.dtype.kind == kind
+    assert clf.classes_.tolist() == sorted(names)
+    assert set(clf.predict().tolist()) <= set(names)
+    true = np.asarray(names)[y % len(names)]
+    expected = (clf.predict(X, adjacency=A) == true).mean()
+    assert clf.score(X, true, adjacency=A) == pytest.approx(expected)
+    clf.save(tmp_path / "m")
+    loaded = NodeClassifier.load(tmp_path / "m")
+    assert loaded.classes_.dtype == clf.classes_.dtype
+    assert loaded.predict().tolist() == clf.predict().tolist()
+
+
+# Forms of input
+
+
+def test_forms_of_input_agree(
+    arrays: tuple[Array, Array, sp.csr_array], data: Data
+) -> None:
+    X, y, A = arrays
+    graph = nx.from_scipy_sparse_array(A)
+    expected = quick().fit(X, y, adjacency=A).predict_proba()
+    # Without masks both forms make the same split, so everything after it is the same.
+    bare = Data(x=data.x, edge_index=data.edge_index, y=data.y)
+    assert (quick().fit(bare).predict_proba() == expected).all()
+    for adjacency in (A.toarray(), sp.coo_matrix(A), data.edge_index, graph):
+        got = quick().fit(X, y, adjacency=adjacency).predict_proba()
+        np.testing.assert_allclose(got, expected, atol=1e-6)
+    frame = pd.DataFrame(X)
+    for features in (X.tolist(), data.x, frame, X.astype(object), X.astype("f8")):
+        got = quick().fit(features, y, adjacency=A).predict_proba()
+        np.testing.assert_allclose(got, expected, atol=1e-6)
+    labels = pd.Series(y, dtype="Int64")
+    got = quick().fit(sp.csr_matrix(X), labels, adjacency=A).predict_proba()
+    np.testing.assert_allclose(got, expected, atol=1e-4)
+
+
+def test_no_adjacency_joins_neighbours(
+    arrays: tuple[Array, Array, sp.csr_array],
+) -> None:
+    X, y, _ = arrays
+    clf = quick(n_neighbors=4).fit(X, y)
+    edges = clf.fitted_.data.edge_index
+    # Each node chose four, and is chosen by others.
+    assert torch.bincount(edges[0]).min() >= 4
+    assert edges.shape[1] < 2 * 4 * 150
+    assert clf.predict(X[:20]).shape == (20,)
+    # Three new nodes have two neighbours each, not four.
+    assert clf.predict(X[:3]).shape == (3,)
+
+
+@pytest.mark.parametrize("features", ["identity", "degree"])
+def test_graphs_without_features(
+    features: str, data: Data, sbm: Draw, tmp_path: Path
+) -> None:
+    bare, other = data.clone(), sbm(1)
+    del bare.x, other.x
+    with pytest.raises(InputError, match='features="identity" or features="degree"'):
+        quick().fit(bare)
+    clf = quick(features=features).fit(bare)
+    assert clf.n_features_in_ == (150 if features == "identity" else 1)
+    clf.save(tmp_path / "m")
+    loaded = NodeClassifier.load(tmp_path / "m")
+    assert (loaded.predict_proba(other) == clf.predict_proba(other)).all()
+
+
+def test_directed_edges(arrays: tuple[Array, Array, sp.csr_array], data: Data) -> None:
+    X, y, A = arrays
+    upper = sp.csr_array(sp.triu(A))
+    clf = quick(directed=True).fit(X, y, adjacency=upper)
+    assert clf.fitted_.data.edge_index.size(1) == upper.nnz
+    # Other graphs are read as the fitted one, whatever they say.
+    expected = clf.predict_proba(X, adjacency=upper)
+    one_way = data.edge_index[:, data.edge_index[0] < data.edge_index[1]]
+    for flag in (None, True, False):
+        other = Data(x=data.x, edge_index=one_way, directed=flag)
+        np.testing.assert_array_equal(clf.predict_proba(other), expected)
+    assert np.abs(clf.predict_proba(X, adjacency=A) - expected).max() > 1e-3
+
+
+def test_a_batch_is_one_graph(data: Data) -> None:
+    clf = quick().fit(Batch.from_data_list([data, data]))
+    assert clf.predict().shape == (300,)
+
+
+def test_columns_of_a_frame_are_compared_by_name(data: Data, tmp_path: Path) -> None:
+    frame = pd.DataFrame(data.x[:, :4].numpy(), columns=list("abcd"))
+    labels = torch.where(data.train_mask, data.y, -1).numpy()
+    clf = quick().fit(frame, labels)
+    assert clf.feature_names_in_.tolist() == list("abcd")
+    clf.save(tmp_path / "m")
+    for one in (clf, NodeClassifier.load(tmp_path / "m")):
+        with pytest.raises(InputError, match=r"'d' where .* 'a'; the order .* differs"):
+            one.predict(frame[list("dcba")])
+        with pytest.raises(InputError, match="'z' where the model was fitted with 'b'"):
+            one.predict(frame.rename(columns={"b": "z"}))
+        one.predict(frame)
+        one.predict(frame.to_numpy())  # without names, as in scikit-learn
+    clf.fit(frame.to_numpy(), labels)
+    assert not hasattr(clf, "feature_names_in_")
+    clf.predict(frame[list("dcba")])
+
+
+# Other graphs
+
+
+def test_the_fitted_graph_given_again_is_predicted_alike(
+    fitted: ELUGCNClassifier, data: Data
+) -> None:
+    """The row of S* a new node gets from its own H is the row the graph has."""
+    again = fitted.predict_proba(data)
+    np.testing.assert_allclose(again, fitted.predict_proba(), atol=2e-5)
+    bare = Data(x=data.x, edge_index=data.edge_index)
+    assert (fitted.predict_proba(bare) == again).all()
+    # Labels and splits of another graph are not read, whatever they are.
+    bare.y, bare.train_mask = torch.rand(150, 4), torch.ones(150, 3, dtype=torch.bool)
+    assert (fitted.predict_proba(bare) == again).all()
+
+
+def test_permuted_nodes_get_permuted_predictions(
+    fitted: ELUGCNClassifier, sbm: Draw
+) -> None:
+    other = sbm(4, n=90)
+    order = torch.randperm(90, generator=torch.Generator().manual_seed(0))
+    place = torch.empty_like(order)
+    place[order] = torch.arange(90)
+    shuffled = Data(x=other.x[order], edge_index=place[other.edge_index])
+    np.testing.assert_allclose(
+        fitted.predict_proba(shuffled),
+        fitted.predict_proba(other)[order.numpy()],
+        atol=1e-5,
+    )
+
+
+def test_what_the_caller_changes_later_changes_no_answer(data: Data) -> None:
+    mine = data.clone()
+    clf = quick().fit(mine)
+    score, answers = clf.score(), clf.predict()
+    mine.y[:] = 0
+    mine.test_mask[:] = False
+    clf.predict_proba()[:] = 0
+    assert clf.score() == score
+    assert (clf.predict() == answers).all()
+
+
+# Scikit-learn's habits
+
+# Checks that do not hold, and why.
+KNOWN = {
+    "check_methods_sample_order_invariance": "rounding depends on the order of edges",
+    "check_methods_subset_invariance": "nodes are predicted from their neighbours",
+    "check_classifiers_classes": "the label -1 is unknown",
+    "check_supervised_y_2d": "a column of labels needs no warning",
+    "check_do_not_raise_errors_in_init_or_set_params": "options depend on the method",
+    "check_n_features_in_after_fitting": "message",
+    "check_complex_data": "message",
+    "check_dtype_object": "message",
+    "check_estimators_empty_data_messages": "message",
+    "check_fit2d_1sample": "message",
+    "check_fit2d_predict1d": "message",
+    "check_requires_y_none": "message",
+}
+
+
+def test_scikit_learns_own_checks() -> None:
+    clf = quick("sgc", epochs=100, lr=0.2, n_neighbors=1)
+    failed, passed = {}, 0
+    for estimator, check in estimator_checks_generator(clf):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                check(estimator)
+            passed += 1
+        except SkipTest:
+            pass
+        except Exception as error:
+            failed[check.func.__name__] = f"{type(error).__name__}: {error}"
+    assert failed.keys() <= KNOWN.keys(), failed
+    assert passed > 35
+
+
+@pytest.mark.parametrize("kind", [NodeClassifier, ELUGCNClassifier])
+def test_parameters_round_trip(kind: type[NodeClassifier], data: Data) -> None:
+    clf = kind(eta=0.2, k=2, epochs=2, random_state=5, features="degree")
+    twin = clone(clf)
+    assert type(twin) is kind
+    assert twin.get_params() == clf.get_params()
+    assert clf.get_params()["k"] == clf.k == 2
+    assert twin.set_params(eta=0.5, n_neighbors=3) is twin
+    assert (twin.eta, twin.n_neighbors, clf.eta) == (0.5, 3, 0.2)
+    assert kind(**clf.get_params()).get_params() == clf.get_params()
+    with pytest.raises(ValueError, match="unknown option 'nope'"):
+        clf.set_params(nope=1)
+    with pytest.raises(NotFittedError):
+        clf.predict()
+    assert "eta=0.2" in repr(clf)
+    fitted = clone(clf).fit(data)
+    assert clone(fitted).get_params() == clf.get_params()
+    assert not hasattr(clone(fitted), "fitted_")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        clf.nothing  # noqa: B018
+
+
+def test_the_two_classifiers_are_one_method(data: Data) -> None:
+    one = ELUGCNClassifier(epochs=3, eta=None, k=3).fit(data)
+    two = NodeClassifier("elu-gcn", random_state=0, epochs=3, k=3).fit(data)
+    assert (one.predict_proba() == two.predict_proba()).all()
+    assert one.fitted_.config == two.fitted_.config
+    assert one.fitted_.method == "elu-gcn"
+    assert "method" not in one.get_params()
+
+
+def test_a_search_over_a_mask(data: Data) -> None:
+    """X holds the numbers of labelled nodes; each fold hides the labels of some."""
+
+    class OfNodes(BaseEstimator):  # type: ignore[misc]
+        def __init__(self, lr: float = 0.01) -> None:
+            self.lr = lr
+
+        def fit(self, nodes: Array, y: Array) -> "OfNodes":
+            labels = np.full(150, -1)
+            labels[nodes[:, 0]] = y
+            self.clf_ = quick(lr=self.lr)
+            self.clf_.fit(data.x, labels, adjacency=data.edge_index)
+            return self
+
+        def score(self, nodes: Array, y: Array) -> float:
+            return float((self.clf_.predict()[nodes[:, 0]] == y).mean())
+
+    nodes = np.arange(90)[:, None]
+    grid = {"lr": [1e-9, 0.05]}
+    search = GridSearchCV(OfNodes(), grid, cv=3).fit(nodes, data.y[:90].numpy())
+    assert search.best_params_ == {"lr": 0.05}
+    # Options are found by their names too.
+    search = GridSearchCV(quick(), {"epochs": [1, 2]}, cv=2)
+    search.fit(data.x.numpy(), data.y.numpy())
+    assert search.best_estimator_.n_iter_ in (1, 2)
+
+
+def test_pickling(fitted: ELUGCNClassifier, data: Data) -> None:
+    for clf in (fitted, quick("auto")):
+        twin = pickle.loads(pickle.dumps(clf))
+        assert twin.get_params() == clf.get_params()
+    twin = pickle.loads(pickle.dumps(fitted))
+    assert (twin.predict_proba(data) == fitted.predict_proba(data)).all()
+
+
+def test_numbers_of_numpy_are_numbers(data: Data) -> None:
+    given = quick(epochs=np.int64(3), lr=np.float64(0.5), self_loops=np.bool_(True))
+    same = quick(epochs=3, lr=0.5, self_loops=True)
+    given.set_params(random_state=np.int64(4))
+    same.set_params(random_state=4)
+    first, second = (clf.fit(data).predict_proba() for clf in (given, same))
+    assert (first == second).all()
+
+
+def test_random_state(data: Data) -> None:
+    drawn = {quick("lpa", random_state=None).fit(data).fitted_.seed for _ in range(3)}
+    assert len(drawn) == 3
+    bare = Data(x=data.x, edge_index=data.edge_index, y=data.y)
+    one, again, other = (
+        quick("lpa", random_state=seed).fit(bare).fitted_.data.val_mask
+        for seed in (1, 1, 2)
+    )
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+
+
+def test_validation_is_held_out_as_asked(data: Data) -> None:
+    bare = Data(x=data.x, edge_index=data.edge_index, y=data.y)
+    clf = quick("lpa", validation_fraction=0.5).fit(bare)
+    assert int(clf.fitted_.data.val_mask.sum()) == 75
+    # Without test nodes all labelled ones are scored.
+    assert clf.score() == pytest.approx((clf.predict() == data.y.numpy()).mean())
+    assert any("validation" in note for note in clf.notes_)
+
+
+def test_presets_are_a_starting_point(
+    data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned = {"cora": {"gcn": {"epochs": 2, "hidden_channels": 5}}}
+    monkeypatch.setattr("elugcn.methods.presets.all_presets", lambda: tuned)
+    config: Any = quick(preset="cora", epochs=3).fit(data).fitted_.config
+    assert (config.epochs, config.hidden_channels) == (3, 5)
+
+
+def test_progress_is_asked_for(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def progress(quiet: bool) -> Progress:
+        asked.append(quiet)
+        return SILENT
+
+    monkeypatch.setattr("elugcn.estimator.default_progress", progress)
+    for verbose in (False, True):
+        quick("lpa", verbose=verbose).fit(data)
+    assert asked == [True, False]
+
+
+# Saving
+
+
+def test_a_loaded_model_is_the_saved_one(
+    fitted: ELUGCNClassifier, data: Data, tmp_path: Path
+) -> None:
+    fitted.set_params(n_neighbors=3, validation_fraction=0.4)
+    clf = clone(fitted).fit(data)
+    clf.save(tmp_path / "m")
+    loaded = ELUGCNClassifier.load(tmp_path / "m")
+    for name in ("n_neighbors", "validation_fraction", "random_state", "eta"):
+        assert getattr(loaded, name) == getattr(clf, name), name
+    assert loaded.score(data.test_mask) == clf.score(data.test_mask)
+    assert torch.equal(loaded.graph_.to_dense(), clf.graph_.to_dense())
+    assert loaded.label_utilization_.names() == clf.label_utilization_.names()
+    # The parameters describe the model: the same fit gives the same bits.
+    refit = clone(loaded).fit(data)
+    assert (refit.predict_proba() == clf.predict_proba()).all()
+
+
+def test_what_is_set_later_reaches_the_variants_of_a_loaded_model(
+    data: Data, tmp_path: Path
+) -> None:
+    quick("auto").fit(data).save(tmp_path / "m")
+    loaded = NodeClassifier.load(tmp_path / "m")
+    changed = clone(loaded).set_params(dropout=0.1, lambda_con=0.7).fit(data)
+    expected = quick("auto", dropout=0.1, lambda_con=0.7).fit(data)
+    assert (changed.predict_proba() == expected.predict_proba()).all()
+    own = [{"name": "a", "eta": 0.1}]
+    assert quick("auto").set_params(eta=0.4, variants=own).variants == own
+
+
+def test_models_of_other_methods(data: Data, tmp_path: Path) -> None:
+    quick("gcn").fit(data).save(tmp_path / "m")
+    assert NodeClassifier.load(tmp_path / "m").method == "gcn"
+    with pytest.raises(InputError, match="holds a model of method 'gcn'"):
+        ELUGCNClassifier.load(tmp_path / "m")
+    with pytest.raises(NotFittedError):
+        quick().save(tmp_path / "other")
+
+
+def test_odd_attributes_of_a_graph_can_be_saved(data: Data, tmp_path: Path) -> None:
+    mine = change(
+        data,
+        node_ids=np.arange(150) + 7,
+        name=Path("some") / "graph",
+        table_schema=object(),
+        class_names=dict(enumerate("xyz")),
+        directed=torch.tensor(False),
+    )
+    clf = quick().fit(mine)
+    assert any("table_schema" in note for note in clf.notes_)
+    clf.save(tmp_path / "m")
+    loaded = NodeClassifier.load(tmp_path / "m")
+    assert (loaded.predict_proba() == clf.predict_proba()).all()
+    graph = json.loads((tmp_path / "m/model.json").read_text("utf-8"))["graph"]
+    assert graph["node_ids"][:2] == ["7", "8"]
+    assert graph["class_names"] == list("xyz")
+
+
+# Refusals
+
+PARAMETERS: dict[str, tuple[dict[str, Any], str]] = {
+    "method": ({"method": "gnc"}, "unknown method 'gnc'"),
+    "no word": ({"method": 3}, "method must be a name; got 3"),
+    "option": ({"epohcs": 1}, "unknown option 'epohcs'.*did you mean 'epochs'"),
+    "range": ({"dropout": 2.0}, "dropout must be below 1; got 2.0"),
+    "type": ({"epochs": "5"}, "epochs must be a whole number; got '5'"),
+    "preset": ({"preset": "coraa"}, "preset: unknown dataset 'coraa'.*'cora'"),
+    "features": ({"features": "smell"}, "features.*'smell'"),
+    "device": ({"device": "abacus"}, "device must be auto, cpu or cuda"),
+    "threads": ({"n_threads": 0}, "n_threads must be a whole number from 1; got 0"),
+    "neighbours": ({"n_neighbors": 2.5}, "n_neighbors must be a whole number"),
+    "fraction": ({"validation_fraction": 1.0}, "validation_fraction must be a number"),
+    "word": ({"validation_fraction": "a"}, "validation_fraction must be a number"),
+    "seed": ({"random_state": -1}, "random_state must be None or a whole number"),
+    "large seed": ({"random_state": 2**32}, "random_state must be"),
+    "true": ({"random_state": True}, "random_state must be"),
+}
+
+
+@pytest.mark.parametrize("case", PARAMETERS)
+def test_parameters_that_are_refused(case: str, data: Data) -> None:
+    options, message = PARAMETERS[case]
+    with pytest.raises(InputError, match=message) as caught:
+        quick(**options).fit(data)
+    assert "\n" not in str(caught.value)
+
+
+CALLS: dict[str, tuple[Callable[[NodeClassifier, Data], Any], str]] = {
+    "labels twice": (lambda c, d: c.fit(d, d.y), "without y and adjacency"),
+    "edges twice": (lambda c, d: c.fit(d, adjacency=d.edge_index), "without y and"),
+    "graphs": (lambda c, d: c.fit([d, d]), r"list of 2 graphs.*Batch"),
+    "kinds": (lambda c, d: c.fit(HeteroData()), r"HeteroData.*to_homogeneous"),
+    "one class": (lambda c, d: c.fit(d.x, d.y * 0), "only one class"),
+    "no label": (lambda c, d: c.fit(change(d, y=d.y * 0 - 1)), "label"),
+    "no y": (lambda c, d: c.fit(d.x), "label"),
+    "few labels": (lambda c, d: c.fit(d.x, d.y[:9]), "y has 9 labels but X has 150"),
+    "words": (lambda c, d: c.fit(np.full((3, 2), "a"), [0, 1, 1]), "X"),
+    "lengths": (lambda c, d: c.fit([[1.0], [1.0, 2.0]], [0, 1]), "X is not a matrix"),
+    "nan": (lambda c, d: c.fit(change(d, x=d.x * np.nan)), "NaN or infinite"),
+    "no features": (lambda c, d: c.predict(adjacency=np.eye(150)), "requires X"),
+    "other features": (lambda c, d: c.predict(d.x[:, :3]), "fitted with 8 feat.*got 3"),
+    "empty mask": (lambda c, d: c.score(d.test_mask & False), "score needs a labelled"),
+    "short mask": (lambda c, d: c.score(d.test_mask[:3]), "score takes a mask of 150"),
+    "float mask": (lambda c, d: c.score(d.test_mask.float()), "score takes a mask"),
+    "word mask": (lambda c, d: c.score("abc"), "score takes a mask .* got a str"),
+    "unlabelled": (lambda c, d: c.score(d.x, d.y * 0 - 1), "score needs a labelled"),
+    "no labels": (lambda c, d: c.score(Data(x=d.x, edge_index=d.edge_index)), "score"),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_calls_that_are_refused(case: str, data: Data) -> None:
+    call, message = CALLS[case]
+    clf = quick("sgc", epochs=1).fit(data)
+    with pytest.raises(InputError, match=message) as caught:
+        call(clf, data)
+    assert "\n" not in str(caught.value)
+
+
+# Odd graphs
+
+
+def test_no_edges(data: Data) -> None:
+    alone = change(data, edge_index=torch.empty(2, 0, dtype=torch.long))
+    with pytest.warns(UserWarning, match="no edges"):
+        clf = ELUGCNClassifier(epochs=4).fit(alone)
+    # Nothing travels: only the training nodes themselves are reached.
+    assert torch.equal(~clf.label_utilization_.unreachable, data.train_mask)
+
+
+def test_few_labels_per_class(data: Data) -> None:
+    y = np.full(150, -1)
+    for label, count in ((0, 6), (1, 6), (2, 1)):
+        y[np.flatnonzero(data.y.numpy() == label)[:count]] = label
+    clf = quick().fit(data.x.numpy(), y, adjacency=data.edge_index)
+    assert bool(clf.fitted_.data.train_mask[int(np.flatnonzero(y == 2)[0])])
+    y[np.flatnonzero(y >= 0)] = -1
+    for label in range(3):
+        y[np.flatnonzero(data.y.numpy() == label)[0]] = label
+    with pytest.warns(UserWarning, match="no validation node"):
+        clf = quick("auto").fit(data.x.numpy(), y, adjacency=data.edge_index)
+    assert np.isfinite(clf.predict_proba()).all()
+
+
+def test_a_part_without_labels_is_reported(data: Data, sbm: Draw) -> None:
+    other = sbm(3, n=90)
+    for name in ("train_mask", "val_mask"):
+        other[name] &= False
+    clf = ELUGCNClassifier(epochs=3).fit(Batch.from_data_list([data, other]))
+    assert any("no training label" in note for note in clf.notes_)
+    use = clf.label_utilization_
+    assert bool(use.unreachable[150:].all())
+    assert not bool(use.unreachable[:150].any())
+
+
+def test_real_data(data_dir: Path) -> None:
+    data = load_dataset("cora", data_dir=data_dir)
+    clf = ELUGCNClassifier(epochs=30).fit(data)
+    assert clf.score(data.test_mask) > 0.75
+    assert clf.graph_.rank == 7
