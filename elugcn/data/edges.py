@@ -58,7 +58,7 @@ def clean_edges(
             notes.append(
                 f"edges given in one direction were added in the other: {one_way:,}"
             )
-    edge_index = edge_tensor(key, n)
+    edge_index = torch.from_numpy(np.stack(np.divmod(key, n)))
     if weight is None or bool((weight == 1).all()):
         return edge_index, None, notes
     return edge_index, torch.from_numpy(weight), notes
@@ -81,8 +81,3 @@ def sorted_distinct(key: Array) -> Array:
     key = np.sort(key)
     distinct: Array = key[np.diff(key, prepend=-1) != 0]
     return distinct
-
-
-def edge_tensor(key: Array, n: int) -> Tensor:
-    """``edge_index`` [2, E] of edges given as source · n + target."""
-    return torch.from_numpy(np.stack(np.divmod(key, n)))

@@ -263,9 +263,3 @@ def neighbour_graph(x: Tensor, n_neighbors: int) -> tuple[Array, Array]:
     graph = kneighbors_graph(matrix, n_neighbors, metric=metric, include_self=False)
     entries = sp.coo_array(graph.maximum(graph.T))
     return entries.row, entries.col
-
-
-def set_ones(matrix: NDArray[np.float32], start: int, codes: Array) -> None:
-    """One-hot in place: row i gets a 1 at ``start + codes[i]``, none for code -1."""
-    rows = np.flatnonzero(codes >= 0)
-    matrix[rows, start + codes[rows]] = 1

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from elugcn.errors import InputError
 
@@ -31,12 +31,7 @@ class Split(NamedTuple):
 
 
 def generator(seed: int, stream: str) -> np.random.Generator:
-    """The random numbers of one kind of draw.
-
-    Args:
-        seed: At least 0; usually the number of the split.
-        stream: ``"split"``, ``"labels"``, ``"validation"`` or ``"graph"``.
-    """
+    """Random numbers for "split", "labels", "validation" or "graph"."""
     return np.random.default_rng([seed, _STREAMS[stream]])
 
 
@@ -49,7 +44,7 @@ def as_mask(index: NDArray[np.integer], n: int) -> Mask:
 
 def draw_per_class(
     y: Labels,
-    count: int,
+    count: ArrayLike,
     eligible: Mask,
     rng: np.random.Generator,
     class_names: Sequence[str],
@@ -59,34 +54,39 @@ def draw_per_class(
 
     Args:
         y: Class of each node, -1 where unknown (never drawn).
-        count: Nodes per class.
+        count: Nodes of every class, or of each.
         eligible: Nodes that may be drawn.
         rng: Source of the draw.
         class_names: One name per class.
-        what: The option that asked for the draw, for the message.
+        what: The argument that asked for the draw, for the message.
 
     Raises:
-        InputError: A class has fewer than ``count`` eligible nodes.
+        InputError: A class has too few eligible nodes.
     """
     chosen = np.zeros(y.size, dtype=np.bool_)
-    for label, name in enumerate(class_names):
+    counts = np.broadcast_to(count, len(class_names)).tolist()
+    for label, (name, size) in enumerate(zip(class_names, counts, strict=True)):
         members = np.flatnonzero(eligible & (y == label))
-        if members.size < count:
+        if members.size < size:
             raise InputError(
-                f"{what}={count}: class {name!r} has only {members.size} labelled "
+                f"{what}={size}: class {str(name)!r} has only {members.size} labelled "
                 "nodes to draw from"
             )
-        chosen[rng.choice(members, size=count, replace=False)] = True
+        chosen[rng.choice(members, size=size, replace=False)] = True
     return chosen
 
 
 def per_class_split(
-    y: Labels, n_train: int, n_val: int, seed: int, class_names: Sequence[str]
+    y: Labels,
+    n_train: ArrayLike,
+    n_val: ArrayLike,
+    seed: int,
+    class_names: Sequence[str],
 ) -> Split:
     """``n_train`` and ``n_val`` random nodes per class; the other known ones test."""
     rng = generator(seed, "split")
-    known = y >= 0
-    both = draw_per_class(y, n_train + n_val, known, rng, class_names, "train + val")
+    known, total = y >= 0, np.add(n_train, n_val)
+    both = draw_per_class(y, total, known, rng, class_names, "train + val")
     train = draw_per_class(y, n_train, both, rng, class_names, "train")
     return Split(train, both & ~train, known & ~both)
 
@@ -95,8 +95,8 @@ def validation_split(
     y: Labels, train: Mask, n_val: int, seed: int, class_names: Sequence[str]
 ) -> Split:
     """Keep ``train``; ``n_val`` other nodes per class validate, the rest test."""
-    rng = generator(seed, "validation")
     rest = (y >= 0) & ~train
+    rng = generator(seed, "validation")
     val = draw_per_class(y, n_val, rest, rng, class_names, "val")
     return Split(train, val, rest & ~val)
 
@@ -111,30 +111,6 @@ def random_split(y: Labels, train: float, val: float, seed: int) -> Split:
     n_val = min(round(val * order.size), order.size - n_train)
     parts = np.split(order, [n_train, n_train + n_val])
     return Split(*(as_mask(part, y.size) for part in parts))
-
-
-def draw_labels(
-    y: Labels,
-    labels_per_class: int,
-    seed: int,
-    eligible: Mask,
-    class_names: Sequence[str],
-) -> Mask:
-    """A training mask of ``labels_per_class`` random eligible nodes per class.
-
-    Args:
-        y: Class of each node, -1 where unknown.
-        labels_per_class: At least 1.
-        seed: Seed of the draw.
-        eligible: Nodes outside validation and test.
-        class_names: One name per class.
-    """
-    if labels_per_class < 1:
-        raise InputError(f"labels_per_class={labels_per_class}: expected at least 1")
-    rng = generator(seed, "labels")
-    return draw_per_class(
-        y, labels_per_class, eligible, rng, class_names, "labels_per_class"
-    )
 
 
 def check_fractions(val_fraction: float, test_fraction: float) -> None:
@@ -152,7 +128,7 @@ def check_fractions(val_fraction: float, test_fraction: float) -> None:
         )
 
 
-def stratified_holdout(
+def stratified_split(
     y: Labels, labelled: Mask, val_fraction: float, test_fraction: float, seed: int
 ) -> Split:
     """Split the labelled nodes class by class.
@@ -160,41 +136,25 @@ def stratified_holdout(
     Every class keeps at least one training label. A class with one label only trains;
     with two it trains and validates; with three or more it also tests. A fraction of 0
     gives none.
-
-    Args:
-        y: Class of each node, [n]; read only where ``labelled``.
-        labelled: Nodes to split, bool [n].
-        val_fraction: Share per class for validation.
-        test_fraction: Share per class for testing.
-        seed: Same seed, same split.
     """
-    check_fractions(val_fraction, test_fraction)
     nodes = np.random.default_rng(seed).permutation(np.flatnonzero(labelled))
-    nodes = nodes[np.argsort(y[nodes], kind="stable")]
-    classes = y[nodes]
-    starts = np.flatnonzero(np.diff(classes, prepend=classes[:1] - 1))
     masks = np.zeros((3, len(y)), dtype=bool)
-    for members in np.split(nodes, starts[1:]):
-        val, test = _holdout_sizes(len(members), val_fraction, test_fraction)
+    for label in np.unique(y[nodes]):
+        members = nodes[y[nodes] == label]
+        size = len(members)
+        val = max(1, int(size * val_fraction + 0.5)) * (val_fraction > 0 and size > 1)
+        test = max(1, int(size * test_fraction + 0.5))
+        test *= test_fraction > 0 and size > 2
+        # Rounding up can use up a small class; the larger part gives way.
+        while val + test >= size and val + test > 0:
+            if test >= val:
+                test -= 1
+            else:
+                val -= 1
         masks[1, members[:val]] = True
         masks[2, members[val : val + test]] = True
         masks[0, members[val + test :]] = True
     return Split(*masks.copy())
-
-
-def _holdout_sizes(
-    size: int, val_fraction: float, test_fraction: float
-) -> tuple[int, int]:
-    """How many of the ``size`` labels of one class validate and test."""
-    val = max(1, int(size * val_fraction + 0.5)) if val_fraction and size > 1 else 0
-    test = max(1, int(size * test_fraction + 0.5)) if test_fraction and size > 2 else 0
-    # Rounding up can use up a small class; the larger part gives way.
-    while val + test >= size and val + test > 0:
-        if test >= val:
-            test -= 1
-        else:
-            val -= 1
-    return val, test
 
 
 def complete_split(
@@ -217,7 +177,7 @@ def complete_split(
     """
     labelled = y >= 0
     if not given:
-        split = stratified_holdout(y, labelled, val_fraction, test_fraction, seed)
+        split = stratified_split(y, labelled, val_fraction, test_fraction, seed)
         train, val, test = (int(mask.sum()) for mask in split)
         notes.append(
             f"no split was given: a stratified split was made with seed {seed} "
@@ -239,13 +199,13 @@ def complete_split(
             f"({int(train_mask.sum()):,})"
         )
     if not val_mask.any() and val_fraction:
-        train_mask, val_mask, _ = stratified_holdout(
+        total = int(train_mask.sum())
+        train_mask, val_mask, _ = stratified_split(
             y, train_mask, val_fraction, 0.0, seed
         )
         if val_mask.any():
             notes.append(
-                f"no validation nodes were given: {int(val_mask.sum()):,} of "
-                f"{int((train_mask | val_mask).sum()):,} training nodes validate "
-                f"(stratified, seed {seed})"
+                f"no validation nodes were given: {int(val_mask.sum()):,} of {total:,} "
+                f"training nodes validate (stratified, seed {seed})"
             )
     return Split(train_mask, val_mask, test_mask)

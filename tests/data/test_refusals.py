@@ -376,7 +376,7 @@ def test_arrays(arguments: dict[str, Any], message: str) -> None:
         ({"name": "digits", "split": -1}, "split=-1: expected a whole number, 0 or more"),
         ({"name": "digits", "split": 1.0}, r"split=1\.0: expected a whole number"),
         ({"name": "digits", "split": True}, "split=True: expected a whole number"),
-        ({"name": "digits", "labels_per_class": 0}, "labels_per_class=0: expected at le"),
+        ({"name": "digits", "labels_per_class": 0}, "labels_per_class=0: expected a whole number, 1"),
         ({"name": "digits", "labels_per_class": "3"}, "labels_per_class='3': expected a"),
         ({"name": "digits", "labels_per_class": 6}, "labels_per_class=6: class '0' has"),
         ({"name": "photo", "directed": True}, "photo has no directed version"),

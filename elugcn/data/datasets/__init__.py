@@ -1,6 +1,6 @@
 """Datasets by name: ``load_dataset("cora")``.
 
-Every loader returns a ``torch_geometric.data.Data`` with
+Every dataset is a ``torch_geometric.data.Data`` with
 
 - ``x``: float32 [n, d], as published (not scaled);
 - ``edge_index``: int64 [2, E], sorted, distinct, without self-loops, in both directions
@@ -18,20 +18,16 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from elugcn.data.datasets.amazon import load_amazon
-from elugcn.data.datasets.embedded import load_digits, load_karate
-from elugcn.data.datasets.facebook import load_facebook
+from elugcn.data.datasets import readers
 from elugcn.data.datasets.files import find_file
-from elugcn.data.datasets.planetoid import load_planetoid
 from elugcn.data.datasets.registry import (
     DatasetInfo,
     dataset_info,
     is_on_disk,
     list_datasets,
 )
-from elugcn.data.datasets.sbm import load_sbm
-from elugcn.data.datasets.wikipedia import load_wikipedia
-from elugcn.data.splits import draw_labels
+from elugcn.data.datasets.sbm import draw_sbm
+from elugcn.data.splits import draw_per_class, generator
 from elugcn.errors import InputError
 
 __all__ = [
@@ -69,46 +65,44 @@ def load_dataset(
         InputError: An option is wrong, or a file is missing or damaged.
     """
     info = dataset_info(name)
-    split = _whole(split, "split")
+    split = _whole("split", split, 0)
     if labels_per_class is not None:
-        labels_per_class = _whole(labels_per_class, "labels_per_class")
+        labels_per_class = _whole("labels_per_class", labels_per_class, 1)
     _check_request(info, split, labels_per_class is not None, directed, options)
 
     paths = [find_file(relative, data_dir, download) for relative in info.files]
     match info.family:
         case "planetoid":
-            data = load_planetoid(info.name, *paths)
-        case "amazon":
-            data = load_amazon(paths[0], split)
+            data = readers.read_planetoid(info.name, *paths)
         case "wikipedia":
-            data = load_wikipedia(paths[0], split, directed)
+            data = readers.read_wikipedia(paths[0], split, directed)
+        case "amazon":
+            data = readers.read_amazon(paths[0], split)
         case "facebook":
-            data = load_facebook(paths[0], split)
+            data = readers.read_facebook(paths[0], split)
+        case "development":
+            data = readers.read_development(paths[0], split)
         case "digits":
-            data = load_digits(split)
+            data = readers.read_digits(split)
         case "karate":
-            data = load_karate(split)
+            data = readers.read_karate(split)
         case _:
-            data = load_sbm(split, **options)
+            data = draw_sbm(split, **options)
+    data.name, data.split = info.name, split
 
-    known = data.y >= 0
-    if "label_known" in data:
-        known = data.label_known
-        del data.label_known
+    known = data.pop("label_known") if "label_known" in data else data.y >= 0
     if labels_per_class is not None:
         eligible = (known & ~data.val_mask & ~data.test_mask).numpy()
-        train = draw_labels(
-            data.y.numpy(), labels_per_class, split, eligible, data.class_names
-        )
+        rng, names = generator(split, "labels"), data.class_names
+        what, y = "labels_per_class", data.y.numpy()
+        train = draw_per_class(y, labels_per_class, eligible, rng, names, what)
         data.train_mask = torch.from_numpy(train)
-    data.name = info.name
-    data.split = split
     return data
 
 
-def _whole(value: object, option: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-        raise InputError(f"{option}={value!r}: expected a whole number, 0 or more")
+def _whole(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(f"{name}={value!r}: expected a whole number, {least} or more")
     return int(value)
 
 

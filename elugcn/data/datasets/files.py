@@ -36,27 +36,21 @@ _verified: set[tuple[str, int, int]] = set()
 
 def cache_dir() -> Path:
     """Where downloads are kept: $ELUGCN_CACHE, else the user's cache directory."""
-    override = os.environ.get("ELUGCN_CACHE")
-    if override:
+    if override := os.environ.get("ELUGCN_CACHE"):
         return Path(override).expanduser()
     return Path(platformdirs.user_cache_dir("elugcn")) / "datasets"
 
 
 def locate(relative: str, data_dir: str | Path | None = None) -> Path | None:
-    """The first place that has the file, unchecked, or None.
-
-    Args:
-        relative: ``folder/file``.
-        data_dir: Directory to look in first.
-    """
-    directories = []
-    environment = os.environ.get("ELUGCN_DATA")
-    for origin, value in (("data_dir", data_dir), ("$ELUGCN_DATA", environment)):
-        if value is not None and value != "":
-            if not os.path.isdir(path := Path(value).expanduser()):
-                raise InputError(f"{origin}={path}: directory not found")
-            directories.append(path)
-    for directory in [*directories, cache_dir()]:
+    """The first place that has the file ``folder/file``, unchecked, or None."""
+    places = []
+    given = {"data_dir": data_dir, "$ELUGCN_DATA": os.environ.get("ELUGCN_DATA")}
+    for origin, value in given.items():
+        if value:
+            places.append(Path(value).expanduser())
+            if not os.path.isdir(places[-1]):
+                raise InputError(f"{origin}={places[-1]}: directory not found")
+    for directory in (*places, cache_dir()):
         for path in (directory / relative, directory / Path(relative).name):
             if os.path.isfile(path):  # false, not an error, where access is denied
                 return path
@@ -73,13 +67,13 @@ def find_file(
             not the published ones.
     """
     path = locate(relative, data_dir)
-    sums = registry()
     if path is not None:
-        if relative in sums.registry:
+        if relative in registry().registry:
             _verify(relative, path)
         return path
     where = f"{cache_dir() / relative} or in a data directory (data_dir, $ELUGCN_DATA)"
-    if relative not in sums.registry:
+    url = registry().urls.get(relative)
+    if url is None:
         raise InputError(
             f"{relative}: file not found, and no public download is known; put it at "
             f"{where}"
@@ -91,7 +85,7 @@ def find_file(
     except (OSError, ValueError, requests.RequestException) as error:
         raise InputError(
             f"{relative}: file not found and not downloaded ({_reason(error)}); get it "
-            f"from {sums.get_url(relative)} and put it at {where}"
+            f"from {url} and put it at {where}"
         ) from None
 
 
@@ -113,13 +107,13 @@ def reading(path: Path, expected: str) -> Iterator[None]:
         raise InputError(f"{path}: {expected} ({_reason(error)})") from error
 
 
-def registry() -> pooch.Pooch:
-    """Names, sums and addresses of all published files."""
-    urls, sums = _published()
-    mirror = os.environ.get("ELUGCN_MIRROR")
-    if mirror:
-        urls = {name: f"{mirror.rstrip('/')}/{name}" for name in urls}
-    return pooch.create(cache_dir(), base_url="", registry=dict(sums), urls=urls)
+def registry() -> Any:
+    """Names, sums and addresses of all published files, as pooch keeps them."""
+    made = pooch.create(cache_dir(), base_url="")
+    made.registry, made.urls = map(dict, _published())
+    if mirror := os.environ.get("ELUGCN_MIRROR"):
+        made.urls = {name: f"{mirror.rstrip('/')}/{name}" for name in made.urls}
+    return made
 
 
 @cache
@@ -127,7 +121,7 @@ def _published() -> tuple[dict[str, str], dict[str, str]]:
     loaded = pooch.create(".", base_url="")
     with (files("elugcn") / "data_files" / "datasets.sha256").open() as file:
         loaded.load_registry(file)
-    return loaded.urls, loaded.registry
+    return loaded.registry, loaded.urls
 
 
 def _reason(error: Exception) -> str:
@@ -163,17 +157,16 @@ def _verify(relative: str, path: Path) -> None:
     try:
         status = path.stat()
         key = (str(path.resolve()), status.st_mtime_ns, status.st_size)
-        if key in _verified:
-            return
-        intact = _is_published(relative, path)
+        intact = key in _verified or _is_published(relative, path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except InputError:
         intact = False
     if not intact:
+        origin = registry().urls.get(relative, "its source")
         raise InputError(
-            f"{path}: truncated or altered, not the file published at "
-            f"{registry().get_url(relative)} (SHA-256); delete it to download it again"
+            f"{path}: truncated or altered, not the file published at {origin} "
+            "(SHA-256); delete it to download it again"
         )
     _verified.add(key)
 
@@ -183,9 +176,7 @@ def _download(relative: str) -> Path:
     if not sys.stderr.isatty():
         pooch.get_logger().setLevel("WARNING")
     source = registry()
-    known = source.registry[relative]
-    if known.startswith(_ARRAYS):
-        source.registry[relative] = None
+    source.registry[relative] = None  # checked below: pooch knows no sums over arrays
 
     def checked(url: str, path: str, _: Any) -> None:
         pooch.HTTPDownloader(timeout=_TIMEOUT)(url, path, source)

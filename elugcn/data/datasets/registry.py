@@ -2,10 +2,11 @@
 
 import csv
 import difflib
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from pydantic.dataclasses import dataclass
 
 from elugcn.data.datasets.files import locate
 from elugcn.data.datasets.sbm import SBMOptions
@@ -20,14 +21,14 @@ class DatasetInfo:
 
     Attributes:
         name: The name that ``load_dataset`` takes.
-        description: One line.
-        family: Which loader reads it.
+        family: Which function reads it.
         source: Where the data was published.
         n_splits: How many splits are reported.
         fixed_splits: Whether the splits are published ones (0 to n_splits - 1), or
             drawn with the number of the split as seed (any number).
-        files: What must be on disk, as ``folder/file``.
         has_direction: Whether the edges were published with a direction.
+        description: One line.
+        files: What must be on disk, as ``folder/file``.
         options: Names of the further options that ``load_dataset`` takes.
         n_nodes: Nodes after cleaning; None if not known, as all figures below.
         n_edges: Undirected edges after cleaning, each counted once.
@@ -41,13 +42,13 @@ class DatasetInfo:
     """
 
     name: str
-    description: str
     family: str
     source: str
-    n_splits: int = 10
+    n_splits: int
     fixed_splits: bool = False
-    files: tuple[str, ...] = ()
     has_direction: bool = False
+    description: str
+    files: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     n_nodes: int | None = None
     n_edges: int | None = None
@@ -59,56 +60,19 @@ class DatasetInfo:
     homophily: float | None = None
 
 
-_GITHUB = "https://github.com"
-_FAMILIES: dict[str, dict[str, Any]] = {
-    "planetoid": {
-        "source": f"{_GITHUB}/kimiyoung/planetoid",
-        "n_splits": 1,
-        "fixed_splits": True,
-    },
-    "amazon": {"source": f"{_GITHUB}/shchur/gnn-benchmark"},
-    "wikipedia": {
-        "source": f"{_GITHUB}/yandex-research/heterophilous-graphs",
-        "fixed_splits": True,
-        "has_direction": True,
-    },
-    "facebook": {"source": f"{_GITHUB}/sisaman/pyg-datasets"},
-    "digits": {"source": "https://scikit-learn.org"},
-    "karate": {"source": "https://pytorch-geometric.readthedocs.io"},
-    "sbm": {"source": "generated", "options": tuple(SBMOptions.model_fields)},
-}
-
-
-def _files(name: str, family: str) -> tuple[str, ...]:
-    if family == "planetoid":
-        return tuple(f"planetoid/ind.{name}.{part}" for part in _PLANETOID_PARTS)
-    return {
-        "amazon": (f"amazon/amazon_electronics_{name}.npz",),
-        # Both directions of these links are the edges of the undirected files, whose
-        # features, labels and splits are the same.
-        "wikipedia": (f"wikipedia/{name}_directed.npz",),
-        "facebook": (f"facebook100/{name.capitalize().replace('Uf', 'UF')}.mat",),
-    }.get(family, ())
-
-
 def _read() -> dict[str, DatasetInfo]:
-    """The table of the package: names, families, descriptions and figures."""
-    with (resources.files("elugcn") / "data_files" / "datasets.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    """The table of the package, in the order of the documentation."""
     known = {}
-    for row in rows:
-        name, family, about = (row.pop(k) for k in ("name", "family", "description"))
-        homophily = row.pop("homophily")
-        figures: dict[str, Any] = {k: int(v) for k, v in row.items() if v}
-        known[name] = DatasetInfo(
-            name=name,
-            family=family,
-            description=about,
-            files=_files(name, family),
-            homophily=float(homophily) if homophily else None,
-            **figures,
-            **_FAMILIES[family],
-        )
+    with (resources.files("elugcn") / "data_files" / "datasets.csv").open() as file:
+        for row in csv.DictReader(file):
+            facts: dict[str, Any] = {k: v for k, v in row.items() if v}
+            if name := facts.pop("file", ""):
+                pickles = tuple(f"{name}.{part}" for part in _PLANETOID_PARTS)
+                planetoid = row["family"] == "planetoid"
+                facts["files"] = pickles if planetoid else (name,)
+            if row["family"] == "sbm":
+                facts["options"] = tuple(SBMOptions.model_fields)
+            known[row["name"]] = DatasetInfo(**facts)
     return known
 
 
@@ -132,5 +96,4 @@ def dataset_info(name: str) -> DatasetInfo:
 
 def is_on_disk(name: str, data_dir: str | Path | None = None) -> bool:
     """Whether loading needs no download: the files exist (contents are not checked)."""
-    files = dataset_info(name).files
-    return all(locate(relative, data_dir) is not None for relative in files)
+    return all(locate(file, data_dir) for file in dataset_info(name).files)

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch_geometric.data import Data
 
-from elugcn.data.datasets.assemble import dataset
-from elugcn.data.edges import edge_tensor, sorted_distinct
+from elugcn.data.datasets.readers import dataset
+from elugcn.data.edges import sorted_distinct
 from elugcn.data.splits import generator, per_class_split
 from elugcn.errors import InputError
 
 Ints = NDArray[np.int64]
+Draw = Callable[[int, "SBMOptions", np.random.Generator], tuple[Ints, Ints]]
 
 # At most this share of all pairs of a kind may be edges. Above it, drawing pairs and
 # dropping repeats would be slow.
@@ -71,33 +72,25 @@ class SBMOptions(BaseModel):
             raise InputError(
                 f"sbm option n={o.n}: expected at least {3 * o.n_classes}, 3 per class"
             )
-        if o.mean_degree > (highest := o._highest_degree()):
+        sizes = np.bincount(np.arange(o.n) % o.n_classes)
+        inside = int((sizes * (sizes - 1)).sum()) // 2
+        outside = o.n * (o.n - 1) // 2 - inside
+        limits = [
+            pairs / share
+            for pairs, share in ((inside, o.homophily), (outside, 1 - o.homophily))
+            if share
+        ]
+        highest = 2 * _MAX_DENSITY * min(limits) / o.n
+        if o.mean_degree > highest:
             raise InputError(
                 f"sbm option mean_degree={o.mean_degree}: expected at most "
                 f"{highest:.6g} with these n and homophily"
             )
         return o
 
-    def _highest_degree(self) -> float:
-        size, larger = divmod(self.n, self.n_classes)
-        inside = (self.n_classes - larger) * size * (size - 1) // 2
-        inside += larger * (size + 1) * size // 2
-        outside = self.n * (self.n - 1) // 2 - inside
-        limits = [np.inf, np.inf]
-        if self.homophily > 0:
-            limits[0] = inside / self.homophily
-        if self.homophily < 1:
-            limits[1] = outside / (1 - self.homophily)
-        return float(2 * _MAX_DENSITY * min(limits) / self.n)
 
-
-def load_sbm(split: int, **options: Any) -> Data:
-    """Draw a graph, its features and its split.
-
-    Args:
-        split: Seed of everything that is drawn.
-        **options: Those of ``SBMOptions``.
-    """
+def draw_sbm(split: int, **options: Any) -> Data:
+    """Draw a graph, its features and its split with seed ``split``."""
     o = SBMOptions.checked(**options)
     rng = generator(split, "graph")
     # Equal sizes; the members of a class are scattered over the node numbers.
@@ -111,8 +104,7 @@ def load_sbm(split: int, **options: Any) -> Data:
     outside = _distinct_pairs(n_edges - n_inside, o, rng, _pairs_outside)
     # The position of a node is (class) + n_classes·(rank within the class).
     low, high = np.divmod(np.concatenate([inside, outside]), o.n)
-    low, high = order[low], order[high]
-    keys = np.sort(np.concatenate([low * o.n + high, high * o.n + low]))
+    source, target = order[low], order[high]
 
     means = rng.standard_normal((o.n_classes, o.n_features), dtype=np.float32)
     x = rng.standard_normal((o.n, o.n_features), dtype=np.float32)
@@ -123,14 +115,11 @@ def load_sbm(split: int, **options: Any) -> Data:
     size = o.n // o.n_classes
     n_labels = min(max(1, round(o.label_rate * o.n / o.n_classes)), (size - 1) // 2)
     masks = per_class_split(y, n_labels, n_labels, split, names)
-    return dataset(x, edge_tensor(keys, o.n), y, masks, names)
+    return dataset(x, (source, target), y, masks, names)
 
 
 def _distinct_pairs(
-    count: int,
-    o: SBMOptions,
-    rng: np.random.Generator,
-    draw: Callable[[int, SBMOptions, np.random.Generator], tuple[Ints, Ints]],
+    count: int, o: SBMOptions, rng: np.random.Generator, draw: Draw
 ) -> Ints:
     """``count`` different unordered pairs as low·n + high.
 

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from elugcn.data.datasets.files import reading
-from elugcn.errors import InputError
 
 
 class _SparseState:
@@ -34,31 +33,21 @@ class _SparseState:
 
 
 # Two of the names have moved since. numpy's helper is taken from an array.
-_ADMITTED: dict[tuple[str, str], Any] = {
-    ("__builtin__", "list"): list,
-    ("collections", "defaultdict"): defaultdict,
-    ("numpy", "dtype"): np.dtype,
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
-    ("scipy.sparse.csr", "csr_matrix"): _SparseState,
+_ADMITTED: dict[str, Any] = {
+    "__builtin__.list": list,
+    "collections.defaultdict": defaultdict,
+    "numpy.dtype": np.dtype,
+    "numpy.ndarray": np.ndarray,
+    "numpy.core.multiarray._reconstruct": np.empty(0).__reduce__()[0],
+    "scipy.sparse.csr.csr_matrix": _SparseState,
 }
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, path: Path) -> None:
-        # Python 2 wrote byte strings; latin1 maps each byte to one character, from
-        # which numpy restores the contents of arrays.
-        super().__init__(file, encoding="latin1")
-        self.path = path
-
     def find_class(self, module: str, name: str) -> Any:
-        try:
-            return _ADMITTED[module, name]
-        except KeyError:
-            raise InputError(
-                f"{self.path}: refused, the pickle asks for {module}.{name}, which a "
-                "Planetoid file does not need"
-            ) from None
+        if (asked := f"{module}.{name}") in _ADMITTED:
+            return _ADMITTED[asked]
+        raise pickle.UnpicklingError(f"it asks for {asked}, which is refused")
 
 
 def load_pickle(path: Path) -> Any:
@@ -68,6 +57,8 @@ def load_pickle(path: Path) -> Any:
         InputError: The file asks for a name that is not admitted, or is damaged.
     """
     # A damaged pickle fails in whichever way its bytes happen to spell out.
-    with reading(path, "not a complete pickle"), path.open("rb") as file:
-        loaded = _Unpickler(file, path).load()
+    with reading(path, "not a Planetoid pickle"), path.open("rb") as file:
+        # Python 2 wrote byte strings; latin1 maps each byte to one character, from
+        # which numpy restores the contents of arrays.
+        loaded = _Unpickler(file, encoding="latin1").load()
         return loaded.to_csr() if isinstance(loaded, _SparseState) else loaded
