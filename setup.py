@@ -23,7 +23,7 @@ FILES = ("any", "module", "wide_256", "wide_512")
 setup(
     ext_modules=[
         Extension(
-            "elugcn.engine._loops",
+            "elugcn.engine._compiled",
             [f"{FOLDER}/{name}.c" for name in FILES],
             depends=[f"{FOLDER}/{name}.h" for name in HEADERS],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],

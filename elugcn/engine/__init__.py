@@ -24,7 +24,7 @@ from elugcn.engine.edges import (
 )
 from elugcn.engine.inputs import GraphInputs, LowRank, MeanPropagation, Views
 from elugcn.engine.private_torch import has_onednn
-from elugcn.engine.reference import LossTargets, contrastive_loss, entropy_loss
+from elugcn.engine.reference import LossTargets, contrastive_loss, entropy_loss, spmm
 from elugcn.engine.sparse import (
     CSR,
     SPARSE_DENSITY,
@@ -35,13 +35,12 @@ from elugcn.engine.sparse import (
 )
 from elugcn.engine.workspace import Workspace
 
-if TYPE_CHECKING or not compiled.available():
+if TYPE_CHECKING or compiled.loops is None:
     from elugcn.engine.reference import (
         dropout,
         dropout_linear,
         propagate_linear,
         relu_dropout_linear_,
-        spmm,
         two_view_loss,
     )
 else:
@@ -50,22 +49,21 @@ else:
         dropout_linear,
         propagate_linear,
         relu_dropout_linear_,
-        spmm,
         two_view_loss,
     )
 
 
 def engine_name() -> str:
     """``fast``, or ``reference`` where it was asked for or nothing is compiled."""
-    return "fast" if compiled.available() else "reference"
+    return "reference" if compiled.loops is None else "fast"
 
 
 def capabilities() -> dict[str, object]:
     """What the engine runs on, for records of a run."""
     return {
         "engine": engine_name(),
-        "compiled": compiled.available(),
-        "lanes": compiled.use_lanes(16),
+        "compiled": compiled.loops is not None,
+        "lanes": 0 if compiled.loops is None else compiled.loops.widest(16),
         "onednn": has_onednn(),
         "threads": torch.get_num_threads(),
     }

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from elugcn.engine.sparse import CSR, Features
+from elugcn.engine.sparse import CSR, Features, rows_of
+
+# Share of the nodes above which a layer reads all: a choice would save too little.
+_MOST = 0.75
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,25 +59,28 @@ class MeanPropagation:
     Attributes:
         adj: Â, n×n.
         order: K.
+        rows: Only these rows of Π; None: all.
     """
 
     adj: CSR
     order: int
+    rows: Tensor | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n, n)."""
-        return self.adj.shape
+        """(n, n), or (rows, n)."""
+        n = self.adj.shape[0]
+        return n if self.rows is None else self.rows.numel(), n
 
     @property
     def T(self) -> MeanPropagation:
-        """The transpose."""
+        """The transpose of all of it."""
         return MeanPropagation(self.adj.T, self.order)
 
     def __matmul__(self, z: Tensor) -> Tensor:
         """The product with an n×k matrix."""
         out: Tensor = _Mean.apply(z, self)  # type: ignore[no-untyped-call]
-        return out
+        return out if self.rows is None else out.index_select(0, self.rows)
 
     def to(self, device: torch.device | str) -> MeanPropagation:
         """The operator on another device."""
@@ -97,91 +104,58 @@ class _Mean(torch.autograd.Function):
         return mean.T @ grad, None
 
 
-@dataclass(frozen=True, eq=False)
-class PickedRows:
-    """Some rows of a product that can't be computed for them alone."""
-
-    matrix: MeanPropagation
-    rows: Tensor
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(rows, n)."""
-        return self.rows.numel(), self.matrix.shape[1]
-
-    def __matmul__(self, z: Tensor) -> Tensor:
-        """The rows of the product with an n×k matrix."""
-        return (self.matrix @ z).index_select(0, self.rows)
+Matrix = CSR | LowRank | MeanPropagation
 
 
-Matrix = CSR | LowRank | MeanPropagation | PickedRows
-
-
-class Views:
+class Views(list[Any]):
     """Several n×k matrices that go through the same operations.
 
-    A view may be lazy, a low-rank product that is not multiplied out: operations that
-    need a block of its rows at a time never hold all of them.
+    A view is a tensor. Only in the first layer it may be a ``LowRank`` product that is
+    not multiplied out: operations that need some rows at a time never hold all of them.
 
     Args:
-        parts: The views.
+        views: The views.
         wide: The views side by side, n×(v·k), where that is how they are stored.
     """
 
     def __init__(
-        self, parts: Sequence[Tensor | LowRank], wide: Tensor | None = None
+        self, views: Iterable[Tensor | LowRank], wide: Tensor | None = None
     ) -> None:
-        self.parts = parts
+        super().__init__(views)
         self._wide = wide
-
-    @classmethod
-    def of(cls, tensors: Sequence[Tensor]) -> Views:
-        """Views from tensors of the same shape."""
-        return cls(tensors)
 
     @classmethod
     def side_by_side(cls, wide: Tensor, count: int) -> Views:
         """Views from one n×(v·k) matrix."""
         return cls([wide] if count == 1 else wide.chunk(count, dim=1), wide)
 
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    @property
-    def stored_wide(self) -> Tensor | None:
-        """The views side by side, if that is how they are stored."""
-        return self._wide
-
     def tensors(self) -> list[Tensor]:
         """Every view as a tensor, n×k."""
-        return [p if isinstance(p, Tensor) else p.to_dense() for p in self.parts]
+        return [x.to_dense() if isinstance(x, LowRank) else x for x in self]
 
-    def wide(self) -> Tensor:
+    def joined(self) -> Tensor:
         """The views side by side, n×(v·k)."""
-        if self._wide is None:
-            tensors = self.tensors()
-            self._wide = tensors[0] if len(tensors) == 1 else torch.cat(tensors, dim=1)
-        return self._wide
+        return torch.cat(self.tensors(), dim=1) if self._wide is None else self._wide
 
 
 @dataclass(frozen=True, eq=False)
 class _Field:
-    """The receptive field of some nodes: what each layer computes.
+    """What some nodes read: the matrix of each layer, between fewer and fewer nodes.
 
     Attributes:
+        num_nodes: How many nodes were asked for.
         layers: The matrix of each layer; None: the layer does not propagate.
         own: Where the nodes that a layer answers for stand in its input; None: they
             are all of it.
         answers: Where the nodes asked for stand in a layer's output; None: the same.
-        elu_x: Rᵀ X (c×d), where ``x`` has not the rows that S* multiplies.
-        num_nodes: How many nodes were asked for.
+        elu_x: Rᵀ X (c×d), where ``x`` lacks rows that S* = L Rᵀ multiplies.
     """
 
+    num_nodes: int
     layers: Sequence[Matrix | None]
     own: Sequence[Tensor | None]
     answers: Sequence[Tensor | None]
-    elu_x: Tensor | None
-    num_nodes: int
+    elu_x: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +192,7 @@ class GraphInputs:
         """Nodes whose logits a network computes."""
         return self.x.shape[0] if self._field is None else self._field.num_nodes
 
-    @property
+    @cached_property
     def elu_x(self) -> Tensor | None:
         """Rᵀ X for S* = L Rᵀ, where it is known and X has not all rows."""
         return None if self._field is None else self._field.elu_x
@@ -226,10 +200,6 @@ class GraphInputs:
     def with_elu_graph(self, elu_graph: LowRank | CSR | None) -> GraphInputs:
         """The same inputs with another S*."""
         return replace(self, elu_graph=elu_graph)
-
-    def with_x(self, x: Features) -> GraphInputs:
-        """The same graphs with other features."""
-        return replace(self, x=x)
 
     def to(self, device: torch.device | str) -> GraphInputs:
         """The inputs on another device."""
@@ -255,6 +225,9 @@ class GraphInputs:
     ) -> GraphInputs:
         """Inputs from which a network computes the logits of some nodes only.
 
+        The last layer reads the nodes' neighbours, the layer before it theirs, and so
+        on: H̄[V] = Â[V, N₁] σ(Â[N₁, N₀] X[N₀] W₁) W₂.
+
         Args:
             nodes: Indices; the logits come in their order.
             layers: How many layers of the network propagate.
@@ -263,29 +236,55 @@ class GraphInputs:
             whole_x: Compute X W of all nodes. It pays where training drops nothing
                 from X, because the next training step starts from the same product.
         """
-        graph = self.elu_graph
+        graph, x, elu_x = self.elu_graph, self.x, None
         if isinstance(self.adj, MeanPropagation):
-            picked = PickedRows(self.adj, nodes)
-            own = [nodes, *[None] * layers]
-            field = _Field(
-                [picked, *[None] * layers], own, [None] * (layers + 1), None, len(nodes)
-            )
-            return GraphInputs(self.x, self.adj, _some_rows(graph, nodes), field)
-        last = CSR.from_scipy(self.adj.to_scipy()[nodes.numpy(force=True)])
-        matrices = [*[self.adj] * (layers - 1), last.to(nodes.device)]
-        before = [None] * (layers - 1)
-        rows = [*[nodes] * (layers - 1), None]
-        if layers == 1:
-            graph = _some_rows(graph, nodes)
-        field = _Field(matrices, [*before, nodes], rows, None, nodes.numel())
-        return GraphInputs(self.x, self.adj, graph, field)
+            others = [None] * (layers - 1)
+            matrices: list[Matrix | None] = [replace(self.adj, rows=nodes), *others]
+            field = _Field(nodes.numel(), matrices, [nodes, *others], [None] * layers)
+            return GraphInputs(x, self.adj, _some_rows(graph, nodes), field)
+        adj, n, device = self.adj.to_scipy(), self.adj.shape[0], nodes.device
+        matrices = []
+        own: list[Tensor | None] = []
+        answers: list[Tensor | None] = [None]
+        asked = inputs = nodes.numpy(force=True)
+        for i in reversed(range(layers)):
+            outputs, rows = inputs, adj[inputs]
+            read = np.zeros(n, dtype=bool)
+            read[rows.indices % n] = True
+            if keep_own:
+                read[outputs] = True
+            if i == 0:
+                graph = _some_rows(graph, torch.from_numpy(outputs).to(device))
+                if isinstance(graph, CSR):
+                    read[graph.col.numpy(force=True)] = True
+            if (i == 0 and whole_x) or read.sum() > _MOST * n:
+                read[:] = True
+            inputs, position = np.flatnonzero(read), np.cumsum(read) - 1
+            columns = np.concatenate([inputs + n * j for j in range(self.directions)])
+            matrices.insert(0, CSR.from_scipy(rows[:, columns]).to(device))
+            own.insert(0, torch.from_numpy(position[outputs]).to(device))
+            answers.insert(0, torch.from_numpy(position[asked]).to(device))
+        if len(inputs) < n:
+            x = rows_of(x, torch.from_numpy(inputs).to(device))
+            if isinstance(graph, LowRank):
+                elu_x = _transposed_product(graph.right, self.x)
+            elif graph is not None:
+                graph = CSR.from_scipy(graph.to_scipy()[:, inputs]).to(device)
+        field = _Field(nodes.numel(), matrices, own, answers[1:], elu_x)
+        return GraphInputs(x, self.adj, graph, field)
 
 
 def _some_rows(graph: LowRank | CSR | None, rows: Tensor) -> LowRank | CSR | None:
     if isinstance(graph, LowRank):
         return LowRank(graph.left[rows], graph.right)
-    return (
-        None
-        if graph is None
-        else CSR.from_scipy(graph.to_scipy()[rows.numpy(force=True)])
-    )
+    if graph is None:
+        return None
+    return CSR.from_scipy(graph.to_scipy()[rows.numpy(force=True)]).to(rows.device)
+
+
+def _transposed_product(right: Tensor, x: Features) -> Tensor:
+    """Rᵀ X, c×d, without a transposed copy of X."""
+    if isinstance(x, Tensor):
+        return right.T @ x
+    product = x.to_scipy().T @ right.numpy(force=True)
+    return torch.from_numpy(product.T.copy()).to(right.device)

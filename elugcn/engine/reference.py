@@ -20,7 +20,7 @@ from torch import Tensor
 
 from elugcn.engine.inputs import GraphInputs, LowRank, Matrix, Views
 from elugcn.engine.sparse import CSR, Features
-from elugcn.engine.workspace import keep_entries, keep_mask, next_key
+from elugcn.engine.workspace import keep_entries, keep_mask
 
 # Squared length below which a row is left short: it has no direction to keep.
 TINY = 1e-24
@@ -41,8 +41,8 @@ def dropout(x: Features, p: float) -> Features:
     if p == 0.0:
         return x
     if isinstance(x, CSR):
-        return x.with_values(x.value * keep_entries(x, p, next_key()))
-    return x * keep_mask((x.size(0), x.size(1)), p, next_key(), x)
+        return x.with_values(x.value * keep_entries(x, p))
+    return x * keep_mask((x.size(0), x.size(1)), p, x)
 
 
 def dropout_linear(x: Features, w: Tensor, p: float) -> Tensor:
@@ -65,8 +65,11 @@ def spmm(
         bias: b, (k,), for every row.
     """
     if isinstance(z, Views):
-        wide = None if bias is None else bias.repeat(len(z))
-        return Views.side_by_side(spmm(a, z.wide(), wide), len(z))
+        if bias is not None and len(z) > 1:
+            bias = bias.repeat(len(z))
+        return Views.side_by_side(spmm(a, z.joined(), bias), len(z))
+    if isinstance(a, CSR):
+        return a.multiply(z, bias)
     out = z if a is None else a @ z
     return out if bias is None else out + bias
 
@@ -119,7 +122,7 @@ def compose_views(
             product_of_x = product(g.x, w, p)
         z = product_of_x
         if drop_rows > 0.0:
-            z = z * keep_mask((z.size(0), 1), drop_rows, next_key(), z)
+            z = z * keep_mask((z.size(0), 1), drop_rows, z)
         split = z.chunk(parts, dim=1)
         if draw == 0:
             first = split
@@ -127,7 +130,7 @@ def compose_views(
         views.append(_plus(spmm(g.layer(0), stacked), g, split, residual))
     if g.elu_graph is not None:
         views.append(_plus(_elu_product(g, w, first), g, first, residual))
-    return Views.of(views)
+    return Views(views)
 
 
 def _elu_product(g: GraphInputs, w: Tensor, split: Sequence[Tensor]) -> Tensor:
@@ -167,7 +170,7 @@ def relu_dropout_linear_(views: Views, bias: Tensor, w: Tensor, p: float) -> Vie
         if _CHECK_CONSUMED and z.grad_fn is not None:
             z.detach().fill_(math.nan)
         out.append(dropout_linear(h, w, p))
-    return Views.of(out)
+    return Views(out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,14 +188,6 @@ class LossTargets:
     weight: Tensor
     elu: Tensor
     nelu: Tensor
-
-    @cached_property
-    def num_classes(self) -> int:
-        """One more than the largest class; −1 if one is negative."""
-        if not self.target.numel():
-            return 0
-        low, high = torch.aminmax(self.target)
-        return -1 if int(low) < 0 else int(high) + 1
 
     @cached_property
     def kind(self) -> Tensor:
@@ -230,7 +225,7 @@ def two_view_loss(
         entropy_weight: ε.
         contrast: ``"similarity"``, or ``"distance"`` as in the public code.
     """
-    original, elu_view = views.tensors()
+    original, elu_view = views
     mixed = torch.lerp(original, elu_view, eta)
     each = F.cross_entropy(mixed, targets.target, reduction="none")
     loss = (each * targets.weight).sum() + entropy_weight * entropy_loss(mixed)

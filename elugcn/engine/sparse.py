@@ -15,8 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
-from elugcn.engine import compiled
+from elugcn.engine.compiled import NOTHING_DROPPED, loops
 
 # Sparse storage wins below this share of stored entries.
 SPARSE_DENSITY = 0.25
@@ -79,7 +81,7 @@ class CSR:
         shape = (csr.size(0), csr.size(1))
         return cls.from_scipy(sp.csr_matrix(arrays, shape=shape))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         """(n, m)."""
         return self.crow.numel() - 1, self.n_cols
@@ -156,15 +158,26 @@ class CSR:
         )
         return sp.csr_matrix(arrays, shape=self.shape)
 
-    def __matmul__(self, z: Tensor) -> Tensor:
-        """The product with a dense m×k matrix, O(nnz·k), gradients to z and values."""
+    @cached_property
+    def fits_loops(self) -> bool:
+        """Whether the loops in C can multiply it."""
+        dtypes = self.crow.dtype, self.value.dtype
+        there = loops is not None and self.value.is_cpu
+        return there and dtypes == (torch.int32, torch.float32)
+
+    def multiply(self, z: Tensor, bias: Tensor | None = None) -> Tensor:
+        """A Z + b for an m×k matrix, O(nnz·k), with gradients to A, Z and b."""
         if z.dim() != 2 or z.size(0) != self.n_cols:
             # The fast kernel would ignore or misread rows, silently.
             raise ValueError(f"{self} can't multiply a matrix of {tuple(z.shape)}")
-        if torch.is_grad_enabled() and (z.requires_grad or self.value.requires_grad):
-            out: Tensor = _SpMM.apply(self.value, z, self)  # type: ignore[no-untyped-call]
+        if torch.is_grad_enabled():
+            out: Tensor = _SpMM.apply(self.value, z, bias, self)  # type: ignore[no-untyped-call]
             return out
-        return multiply(self, z)
+        return multiply(self, z, bias)
+
+    def __matmul__(self, z: Tensor) -> Tensor:
+        """The product with a dense m×k matrix."""
+        return self.multiply(z)
 
     def __repr__(self) -> str:
         n, m = self.shape
@@ -174,41 +187,51 @@ class CSR:
 Features = CSR | Tensor
 
 
-class _SpMM(torch.autograd.Function):
-    """value, z ↦ A z. The gradient of an entry ij is ⟨g_i, z_j⟩, that of z is Aᵀ g."""
+class _SpMM(Function):
+    """A, Z, b ↦ A Z + b. The gradient of a_ij is ⟨g_i, z_j⟩, that of Z is Aᵀ g."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, z: Tensor, a: CSR) -> Tensor:
+    def forward(
+        ctx: Any, value: Tensor, z: Tensor, bias: Tensor | None, a: CSR
+    ) -> Tensor:
         ctx.a = a
         ctx.save_for_backward(z if value.requires_grad else None)
-        return multiply(a, z)
+        return multiply(a, z, bias)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         a: CSR = ctx.a
         (z,) = ctx.saved_tensors
-        grad_value = grad_z = None
-        if ctx.needs_input_grad[0]:
-            grad_value = entry_products(a, grad, z).to(a.value.dtype)
-        if ctx.needs_input_grad[1]:
-            grad_z = multiply(a.T, grad)
-        return grad_value, grad_z, None
+        of_value, of_z, of_bias, _ = ctx.needs_input_grad
+        return (
+            entry_products(a, grad, z).to(a.value.dtype) if of_value else None,
+            multiply(a.T, grad) if of_z else None,
+            grad.sum(dim=0) if of_bias else None,
+            None,
+        )
 
 
-def multiply(a: CSR, z: Tensor) -> Tensor:
-    """A Z without gradients, O(nnz·k)."""
+def multiply(a: CSR, z: Tensor, bias: Tensor | None = None) -> Tensor:
+    """A Z + b without gradients, O(nnz·k)."""
     value, z = a.value.detach(), z.detach()
-    if compiled.can_multiply(a, z):
-        return compiled.product(a, z, z.new_empty(a.shape[0], z.size(1)))
-    if z.dtype == value.dtype == torch.float32 and z.device.type == "cpu" and a.nnz:
+    if a.fits_loops and z.dtype == torch.float32:
+        out = z.new_empty(a.shape[0], z.size(1))
+        loops.product(
+            a.crow, a.col, value, a.n_cols, z.contiguous(), bias, out, False,
+            NOTHING_DROPPED,
+        )  # fmt: skip
+        return out
+    if z.dtype == value.dtype == torch.float32 and z.is_cpu and a.nnz:
         # A CSR product is a weighted bag of rows of z, and PyTorch's kernel for bags
         # is about twice as fast as its CSR product for 16 to 128 columns.
-        return torch.embedding_bag(
+        out = torch.embedding_bag(
             z.contiguous(), a.col, a.crow, mode=0, per_sample_weights=value,
             include_last_offset=True,
         )[0]  # fmt: skip
-    return _torch_csr(a, value.to(z.dtype)) @ z
+    else:
+        out = _torch_csr(a, value.to(z.dtype)) @ z
+    return out if bias is None else out + bias.detach()
 
 
 def entry_products(pattern: CSR, left: Tensor, right: Tensor) -> Tensor:

@@ -7,17 +7,19 @@ nothing else: not on threads, nor on which rows are computed at once.
 
 from __future__ import annotations
 
-import math
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 
+from elugcn.engine.compiled import NOTHING_DROPPED, Draw
 from elugcn.engine.private_torch import version
-from elugcn.engine.sparse import CSR, Features
+
+if TYPE_CHECKING:
+    from elugcn.engine.sparse import CSR, Features
 
 # glibc gives arrays above its largest M_MMAP_THRESHOLD back to the system at once, and
 # the next step pays for their pages again.
@@ -25,7 +27,8 @@ LARGE_BYTES = 2**25
 
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
-_current: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
+# The innermost workspace that was entered.
+current: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
 
 
 def mix(x: int) -> int:
@@ -33,16 +36,6 @@ def mix(x: int) -> int:
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB & _MASK
     return x ^ (x >> 31)
-
-
-@dataclass
-class _Memo:
-    """X W, with what it was computed from and how often that had been changed."""
-
-    x: Features
-    weight: Tensor
-    product: Tensor
-    versions: tuple[int, int] = (0, 0)
 
 
 class Workspace:
@@ -54,14 +47,17 @@ class Workspace:
     Args:
         seed: Of the fit.
         stage: Of the fit; different stages draw different bits.
+
+    Attributes:
+        wanted: The X whose product with the weights a training step starts from.
     """
 
     def __init__(self, seed: int, stage: int = 0) -> None:
         self._stage_key = mix(mix(seed & _MASK) + _GOLDEN * (stage + 1) & _MASK)
         self._tokens: list[Token[Workspace | None]] = []
         self._buffers: dict[tuple[tuple[int, ...], torch.dtype], list[Tensor]] = {}
-        self._memo: _Memo | None = None
-        self._wants_memo = False
+        self.wanted: Features | None = None
+        self._known: tuple[Tensor, Tensor, tuple[int, int]] | None = None
         self.begin_step(0)
 
     def begin_step(self, epoch: int) -> None:
@@ -71,7 +67,7 @@ class Workspace:
         self._taken: dict[tuple[tuple[int, ...], torch.dtype], int] = {}
 
     def __enter__(self) -> Self:
-        self._tokens.append(_current.set(self))
+        self._tokens.append(current.set(self))
         return self
 
     def __exit__(
@@ -80,10 +76,10 @@ class Workspace:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _current.reset(self._tokens.pop())
+        current.reset(self._tokens.pop())
         if not self._tokens:
             self._buffers.clear()
-            self._memo = None
+            self._known = None
 
     def next_key(self) -> int:
         """The key of the next draw of this step, a 64-bit number."""
@@ -91,82 +87,74 @@ class Workspace:
         return mix(self._step_key + _GOLDEN * self._draws & _MASK)
 
     def buffer(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """An uninitialised tensor for this step; large ones are kept for the next."""
-        if math.prod(shape) * like.element_size() <= LARGE_BYTES:
-            return like.new_empty(shape)
+        """An uninitialised tensor for this step that is kept for the next."""
         key = (shape, like.dtype)
         kept = self._buffers.setdefault(key, [])
         number = self._taken.get(key, 0)
         self._taken[key] = number + 1
         if number == len(kept):
             kept.append(like.new_empty(shape))
+        elif not kept[number].is_inference():
+            increment_version(kept[number])  # gradients of the last step are refused
         # Another tensor of the same memory: its history must not stay here.
         return kept[number].detach()
 
-    def known_product(self, x: Features, weight: Tensor) -> Tensor | None:
-        """X W if it was computed before and none of the three has changed since.
+    def take_product(self, x: Features, weight: Tensor) -> Tensor | None:
+        """X W for a training step, whose it is to overwrite; None if it is not known.
 
         Validation computes the product of the weights that the next step starts from.
         """
-        if torch.is_grad_enabled():
-            self._wants_memo = True
-        memo = self._memo
-        if memo is None or memo.x is not x or memo.versions != _versions(memo):
+        known, self._known = self._known, None
+        before, self.wanted = self.wanted, x
+        if known is None or before is not x:
             return None
+        of, product, versions = known
         # A fused optimiser does not count its changes, so the weights are compared.
-        return memo.product if torch.equal(memo.weight, weight) else None
+        unchanged = versions == _versions(x, product) and torch.equal(of, weight)
+        return product if unchanged else None
 
     def remember_product(self, x: Features, weight: Tensor, product: Tensor) -> None:
-        """Keep X W for the next step, if training steps ask for it."""
-        if self._wants_memo:
-            memo = _Memo(x, weight.detach().clone(), product.detach())
-            memo.versions = _versions(memo)
-            self._memo = memo
-
-    def forget_product(self) -> None:
-        """The remembered product may be overwritten from now on."""
-        self._memo = None
+        """Keep X W of the wanted X for the next step."""
+        product = product.detach()
+        self._known = weight.detach().clone(), product, _versions(x, product)
 
 
-def _versions(memo: _Memo) -> tuple[int, int]:
-    x = memo.x.value if isinstance(memo.x, CSR) else memo.x
-    return version(x), version(memo.product)
+def _versions(x: Features, product: Tensor) -> tuple[int, int]:
+    return version(x if isinstance(x, Tensor) else x.value), version(product)
 
 
-def current_workspace() -> Workspace | None:
-    """The innermost workspace that was entered."""
-    return _current.get()
+def next_draws(p: float, count: int = 1) -> list[Draw]:
+    """Draws that drop with probability p; their keys are the current workspace's.
+
+    Outside any workspace they are from PyTorch's generator.
+    """
+    if p == 0.0:
+        return [NOTHING_DROPPED] * count
+    level = max(1, round((1.0 - p) * 256))
+    workspace = current.get()
+    next_key = _any_key if workspace is None else workspace.next_key
+    return [(next_key(), level, 256 / level) for _ in range(count)]
 
 
-def next_key() -> int:
-    """The key of the next draw; outside any workspace from PyTorch's generator."""
-    workspace = _current.get()
-    if workspace is not None:
-        return workspace.next_key()
+def _any_key() -> int:
     return int(torch.randint(2**63 - 1, ()))
 
 
-def keep_level(p: float) -> int:
-    """The number of 256 random bytes that keep an entry, at least one."""
-    return max(1, round((1.0 - p) * 256))
+def keep_mask(shape: tuple[int, int], p: float, like: Tensor) -> Tensor:
+    """1/(1−p) where an entry of an n×m matrix is kept, else 0."""
+    row = torch.arange(shape[0], device=like.device)[:, None]
+    return _kept(row, torch.arange(shape[1], device=like.device), p, like)
 
 
-def keep_mask(shape: tuple[int, int], p: float, key: int, like: Tensor) -> Tensor:
-    """256/level where an entry is kept, else 0, for every entry of an n×m matrix."""
-    n, m = shape
-    column = torch.arange(m, device=like.device)
-    drawn = _bytes(torch.arange(n, device=like.device)[:, None], column, key)
-    level = keep_level(p)
-    kept: Tensor = (drawn < level).to(like.dtype).mul_(256 / level)
-    return kept
-
-
-def keep_entries(a: CSR, p: float, key: int) -> Tensor:
+def keep_entries(a: CSR, p: float) -> Tensor:
     """The same for the stored entries of a matrix; j is the position in the row."""
     position = torch.arange(a.nnz, device=a.col.device) - a.crow.long()[a.row]
-    level = keep_level(p)
-    drawn = _bytes(a.row, position, key)
-    kept: Tensor = (drawn < level).to(a.value.dtype).mul_(256 / level)
+    return _kept(a.row, position, p, a.value)
+
+
+def _kept(row: Tensor, column: Tensor, p: float, like: Tensor) -> Tensor:
+    [(key, level, scale)] = next_draws(p)
+    kept: Tensor = (_bytes(row, column, key) < level).to(like.dtype).mul_(scale)
     return kept
 
 
@@ -178,7 +166,8 @@ def _bytes(row: Tensor, column: Tensor, key: int) -> Tensor:
     """
 
     def shifted(x: Tensor, bits: int) -> Tensor:
-        return (x >> bits) & (2 ** (64 - bits) - 1)  # zeros come in, not signs
+        out: Tensor = (x >> bits) & (2 ** (64 - bits) - 1)  # zeros come in, not signs
+        return out
 
     x = (row + 1) * _signed(_GOLDEN) + _signed(key)
     x = (x ^ shifted(x, 30)) * _signed(0xBF58476D1CE4E5B9)
@@ -190,7 +179,8 @@ def _bytes(row: Tensor, column: Tensor, key: int) -> Tensor:
     x = ((x ^ (x >> 16)) * 0x7FEB352D) & 0xFFFFFFFF
     x = (((x ^ (x >> 15)) ^ high) * 0x846CA68B) & 0xFFFFFFFF
     x = x ^ (x >> 16)
-    return (x >> (((column >> 4) & 3) * 8)) & 0xFF
+    byte: Tensor = (x >> (((column >> 4) & 3) * 8)) & 0xFF
+    return byte
 
 
 def _signed(x: int) -> int:

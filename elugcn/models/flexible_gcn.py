@@ -129,7 +129,7 @@ class FlexibleGCN(nn.Module):
         first = propagate_linear(g, self.weights[0], 0.0, residual=self.residual)
         if self.residual:
             elu_product = elu_product + self._split(0, g.x @ self.weights[0])[-1]
-        return self._after_first(g, Views.of([*first.tensors(), elu_product]))
+        return self._after_first(g, Views([*first.tensors(), elu_product]))
 
     def _after_first(self, g: GraphInputs, views: Views) -> Views:
         """All that follows the propagation of the first layer."""
@@ -137,19 +137,19 @@ class FlexibleGCN(nn.Module):
         kept: list[Tensor] = []
         for i, bias in enumerate(self.biases[: len(self.norms)]):
             weight = self.weights[i + 1] if i + 1 < len(self.weights) else None
-            if self.plain:
+            if self.plain and weight is not None:
                 views = relu_dropout_linear_(views, bias, weight, p)
             else:
                 h = self._activated(views, i)
                 kept.append(h)
                 if weight is not None:
-                    views = Views.of(_rows(dropout(h, p) @ weight, len(views)))
+                    views = Views(_rows(dropout(h, p) @ weight, len(views)))
             if weight is not None:
                 views = self._propagated(g, i + 1, views)
         if self.head is None:
             return views
         h = dropout(self._jumped(g, kept, len(views)), p)
-        return Views.of(_rows(self.head(h), len(views)))
+        return Views(_rows(self.head(h), len(views)))
 
     def forward(self, g: GraphInputs) -> Tensor:
         """The logits of the original view, n×c."""
@@ -182,11 +182,11 @@ class FlexibleGCN(nn.Module):
             return spmm(g.layer(i), views, bias)
         parts = [self._split(i, z) for z in views.tensors()]
         sources = [torch.cat(part[: self.directions]) for part in parts]
-        out = spmm(g.layer(i), Views.of(sources), bias)
+        out = spmm(g.layer(i), Views(sources), bias)
         if not self.residual:
             return out
         own = [g.own(i, part[-1]) for part in parts]
-        return Views.of([z + r for z, r in zip(out.tensors(), own, strict=True)])
+        return Views([z + r for z, r in zip(out.tensors(), own, strict=True)])
 
     def _jumped(self, g: GraphInputs, kept: list[Tensor], views: int) -> Tensor:
         """What the head reads: the last hidden layer, or all of them."""

@@ -59,7 +59,7 @@ class MLP(nn.Module):
         z = dropout_linear(x, self.W1, p_input)
         if self.linear:
             return dropout(z + self.b1, p) @ self.W2 + self.b2
-        views = relu_dropout_linear_(Views.of([z]), self.b1, self.W2, p)
+        views = relu_dropout_linear_(Views([z]), self.b1, self.W2, p)
         return views.tensors()[0] + self.b2
 
     def forward(self, g: GraphInputs) -> Tensor:

@@ -67,12 +67,13 @@ class TwoViewGCN(nn.Module):
 
     def forward(self, g: GraphInputs) -> Tensor:
         """The logits H̄ of the original view, n×c."""
-        return self.views(g).tensors()[0]
+        out: Tensor = self.views(g)[0]
+        return out
 
     def views_given(self, g: GraphInputs, elu_product: Tensor) -> Views:
         """Both views of nodes for which S* X W₁ is known, n×h; in evaluation mode."""
         Z = propagate_linear(g, self.W1, 0.0)
-        Z = Views.of([*Z.tensors(), elu_product])
+        Z = Views([*Z.tensors(), elu_product])
         Z = relu_dropout_linear_(Z, self.b1, self.W2, 0.0)
         return spmm(g.layer(1), Z, self.b2)
 

@@ -9,17 +9,13 @@ from contextlib import contextmanager
 Advance = Callable[[Mapping[str, float]], None]
 
 
-def _ignore(record: Mapping[str, float]) -> None:
-    """Nothing is shown."""
-
-
 class Progress:
     """Silent progress; subclasses show it."""
 
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[Advance]:
         """A stage of at most ``total`` steps. Call the yielded function at each."""
-        yield _ignore
+        yield lambda record: None
 
 
 SILENT = Progress()

@@ -45,7 +45,7 @@ def test_with_every_option_off_it_is_the_two_view_gcn(small: Small) -> None:
         for model in (flexible, plain):
             torch.manual_seed(9)  # of dropout
             model.train(training).zero_grad()
-            wide = model.views(small.inputs(), draws=1 + training).wide()
+            wide = model.views(small.inputs(), draws=1 + training).joined()
             (wide * torch.linspace(-1, 1, wide.size(1))).sum().backward()
             outputs.append(wide)
         assert torch.equal(*outputs)
@@ -76,7 +76,7 @@ def test_random_propagation_is_a_special_case(small: Small) -> None:
     outputs = []
     for model in (flexible, plain):
         torch.manual_seed(9)
-        outputs.append(model.views(inputs, draws=2).wide())
+        outputs.append(model.views(inputs, draws=2).joined())
     assert torch.equal(*outputs)
 
 

@@ -170,7 +170,7 @@ def test_the_same_seed_gives_the_same_bits(small: Small) -> None:
         model = TwoViewGCN(D, HID, C).train()
         with Workspace(seed=3) as workspace:
             workspace.begin_step(7)
-            outputs.append(model.views(small.inputs(), draws=2).wide())
+            outputs.append(model.views(small.inputs(), draws=2).joined())
     assert torch.equal(*outputs)
 
 

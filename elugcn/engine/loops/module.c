@@ -1,4 +1,4 @@
-/* The module elugcn.engine._loops; addresses are numbers, which compiled.py checks. */
+/* The module elugcn.engine._compiled: reads tensors, checks them, and runs the loops. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -10,11 +10,71 @@
 #include <pthread.h>
 #endif
 
-typedef unsigned long long Address;
-#define AT(type, address) ((type *)(uintptr_t)(address))
 #define MAX_THREADS 256
+#define ANY (-1)
 
 static const Loops *loops = &loops_of_any;
+static PyObject *float32, *float64, *int8, *int32, *int64, *get_num_threads;
+
+/* A matrix, or a vector as its only row. Rows are `stride` entries apart. */
+typedef struct {
+    void *at;
+    int64_t rows, columns, stride;
+} Matrix;
+
+static int64_t number_at(PyObject *tuple, Py_ssize_t i) {
+    return PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+}
+
+/* Read what PyTorch says of a tensor. Everything that C is told goes through here.
+ *
+ * False, with an exception, unless it is on the CPU, has this dtype and so many rows and
+ * columns (or ANY), and the entries of a row stand side by side; `whole`: rows, too.
+ */
+static int take(PyObject *x, PyObject *dtype, int64_t rows, int64_t columns, int whole,
+                Matrix *to) {
+    PyObject *type = PyObject_GetAttrString(x, "dtype");
+    PyObject *on_cpu = PyObject_GetAttrString(x, "is_cpu");
+    PyObject *shape = PyObject_GetAttrString(x, "shape");
+    PyObject *stride = PyObject_CallMethod(x, "stride", NULL);
+    PyObject *address = PyObject_CallMethod(x, "data_ptr", NULL);
+    int right = type == dtype && on_cpu == Py_True && shape && stride && address;
+    const Py_ssize_t dims = right ? PyTuple_Size(shape) : 0;
+    if (dims == 1 || dims == 2) {
+        to->at = PyLong_AsVoidPtr(address);
+        to->rows = dims == 2 ? number_at(shape, 0) : 1;
+        to->columns = number_at(shape, dims - 1);
+        to->stride = dims == 2 ? number_at(stride, 0) : to->columns;
+        right = to->columns <= 1 || number_at(stride, dims - 1) == 1;
+        right &= to->rows <= 1 || to->stride >= to->columns;
+        right &= !whole || to->rows <= 1 || to->stride == to->columns;
+        right &= (rows == ANY || to->rows == rows);
+        right &= (columns == ANY || to->columns == columns);
+    } else
+        right = 0;
+    if (!right && !PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "expected %lld×%lld of %S (-1: any), got %S of %S",
+                     (long long)rows, (long long)columns, dtype, shape, type);
+    Py_XDECREF(type);
+    Py_XDECREF(on_cpu);
+    Py_XDECREF(shape);
+    Py_XDECREF(stride);
+    Py_XDECREF(address);
+    return right && !PyErr_Occurred();
+}
+
+/* The address of a tensor that is there altogether, or NULL with an exception. */
+static void *whole(PyObject *x, PyObject *dtype, int64_t rows, int64_t columns) {
+    static char nothing[64]; /* PyTorch has no address for an empty tensor */
+    Matrix found;
+    if (!take(x, dtype, rows, columns, 1, &found)) return NULL;
+    return found.at ? found.at : nothing;
+}
+
+static int refused(const char *why) {
+    PyErr_SetString(PyExc_ValueError, why);
+    return 0;
+}
 
 /* Take the loops for registers of at most so many floats; how many they now have. */
 static int widest(int lanes) {
@@ -67,16 +127,18 @@ static void run(Loop *loop, const void *task, int64_t blocks, int threads) {
 
 static int64_t blocks_of(int64_t rows) { return (rows + BLOCK_ROWS - 1) / BLOCK_ROWS; }
 
-/* Threads that are worth starting. */
-static int useful(int threads, int64_t blocks) {
-    const int64_t most = blocks < MAX_THREADS ? blocks : MAX_THREADS;
-    return threads < 1 || most < 1 ? 1 : threads < most ? threads : (int)most;
+/* As many threads as PyTorch uses. */
+static int all_threads(void) {
+    PyObject *count = PyObject_CallObject(get_num_threads, NULL);
+    const long found = count ? PyLong_AsLong(count) : 1;
+    Py_XDECREF(count);
+    return found < 1 ? 1 : found < MAX_THREADS ? (int)found : MAX_THREADS;
 }
 
-/* Memory for vectors. */
-static void *aligned(size_t size, void **whole) {
-    *whole = calloc(size + 64, 1);
-    return *whole ? (void *)(((uintptr_t)*whole + 63) / 64 * 64) : NULL;
+/* Threads that are worth starting. */
+static int useful(int64_t blocks) {
+    const int threads = all_threads();
+    return blocks < 1 ? 1 : blocks < threads ? (int)blocks : threads;
 }
 
 /* Other threads of Python may run meanwhile. */
@@ -85,6 +147,10 @@ static void *aligned(size_t size, void **whole) {
     __VA_ARGS__;           \
     Py_END_ALLOW_THREADS
 
+/* A draw is (key, level, scale). */
+#define DRAW "(Kif)"
+#define DRAW_OF(a) &(a).drop.key, &(a).drop.level, &(a).drop.scale
+
 static PyObject *py_widest(PyObject *self, PyObject *args) {
     int lanes;
     (void)self;
@@ -92,47 +158,61 @@ static PyObject *py_widest(PyObject *self, PyObject *args) {
     return PyLong_FromLong(widest(lanes));
 }
 
+/* mask(x, out, first, draw): out = drop(X). */
 static PyObject *py_mask(PyObject *self, PyObject *args) {
-    Address x, out, key;
-    long long rows, width, first;
+    PyObject *x, *out;
+    Matrix given;
+    long long first;
     Mask a;
-    int threads;
     (void)self;
-    if (!PyArg_ParseTuple(args, "KKLLLKifi", &x, &out, &rows, &width, &first, &key,
-                          &a.drop.level, &a.drop.scale, &threads))
+    if (!PyArg_ParseTuple(args, "OOL" DRAW, &x, &out, &first, DRAW_OF(a)) ||
+        !take(x, float32, ANY, ANY, 1, &given) ||
+        !(a.out = whole(out, float32, given.rows, given.columns)))
         return NULL;
-    a.x = AT(float, x), a.out = AT(float, out), a.drop.key = key;
-    a.rows = rows, a.width = width, a.first = first;
-    const int64_t blocks = blocks_of(rows);
-    FREELY(run(loops->mask, &a, blocks, useful(threads, blocks)))
+    a.x = given.at, a.rows = given.rows, a.width = given.columns, a.first = first;
+    const int64_t blocks = blocks_of(a.rows);
+    const int threads = useful(blocks);
+    FREELY(run(loops->mask, &a, blocks, threads))
     Py_RETURN_NONE;
 }
 
 /* Columns are shared by several threads in whole cache lines. */
-static int64_t chunk_of(int64_t width, int threads) {
-    return threads > 1 ? 16 : width < 1 ? 1 : width;
+static int64_t chunk_of(int64_t width) {
+    return all_threads() > 1 ? 16 : width < 1 ? 1 : width;
 }
 
+/* product(crow, col, value, n_cols, z, bias, out, transposed, draw): out = drop(A) Z + b,
+ * or out += drop(A)ᵀ Z. The columns are right: whoever makes a CSR sees to it. */
 static PyObject *py_product(PyObject *self, PyObject *args) {
-    Address crow, col, value, z, bias, out, key;
-    long long rows, width;
+    PyObject *crow, *col, *value, *z, *bias, *out;
+    Matrix pointers, columns, given;
+    long long n_cols;
     Sparse a;
-    int transposed, threads;
+    int transposed;
     (void)self;
-    if (!PyArg_ParseTuple(args, "KKKKKKLLiKifi", &crow, &col, &value, &z, &bias, &out,
-                          &rows, &width, &transposed, &key, &a.drop.level,
-                          &a.drop.scale, &threads))
+    if (!PyArg_ParseTuple(args, "OOOLOOOp" DRAW, &crow, &col, &value, &n_cols, &z, &bias,
+                          &out, &transposed, DRAW_OF(a)) ||
+        !take(crow, int32, 1, ANY, 1, &pointers) ||
+        !take(col, int32, 1, ANY, 1, &columns) ||
+        !(a.value = whole(value, float32, 1, columns.columns)))
         return NULL;
-    a.crow = AT(int32_t, crow), a.col = AT(int32_t, col), a.value = AT(float, value);
-    a.z = AT(float, z), a.bias = AT(float, bias), a.out = AT(float, out);
-    a.rows = rows, a.width = width, a.drop.key = key;
-    a.chunk = chunk_of(width, threads);
-    const int64_t blocks = transposed ? (width + a.chunk - 1) / a.chunk : blocks_of(rows);
-    threads = useful(threads, blocks);
+    a.crow = pointers.at, a.col = columns.at, a.rows = pointers.columns - 1;
+    if (a.rows < 0 || a.crow[0] || a.crow[a.rows] > columns.columns)
+        return refused("row pointers beyond the entries"), NULL;
+    const int64_t into = transposed ? n_cols : a.rows, from = transposed ? a.rows : n_cols;
+    if (!take(z, float32, from, ANY, 1, &given) ||
+        !(a.out = whole(out, float32, into, given.columns)))
+        return NULL;
+    a.z = given.at, a.width = given.columns, a.bias = NULL;
+    if (bias != Py_None && !(a.bias = whole(bias, float32, 1, a.width))) return NULL;
+    a.chunk = chunk_of(a.width);
+    const int64_t blocks =
+        transposed ? (a.width + a.chunk - 1) / a.chunk : blocks_of(a.rows);
+    const int threads = useful(blocks);
     a.scratch = NULL, a.scratch_size = a.most = 0;
     if (a.drop.level < 256) {
-        for (int64_t first = 0; first < rows; first += BLOCK_ROWS) {
-            int64_t end = first + BLOCK_ROWS < rows ? first + BLOCK_ROWS : rows;
+        for (int64_t first = 0; first < a.rows; first += BLOCK_ROWS) {
+            int64_t end = first + BLOCK_ROWS < a.rows ? first + BLOCK_ROWS : a.rows;
             int64_t size = a.crow[end] - a.crow[first] + 1;
             a.most = size > a.most ? size : a.most;
         }
@@ -154,58 +234,79 @@ static void in_eights(const float *w, float *to, int64_t width, int c) {
     }
 }
 
+/* What hidden and its gradients share; `other`: the output, or its gradient. */
+static const float *hidden_task(Hidden *a, PyObject *z, PyObject *left, PyObject *bias,
+                                PyObject *weight, PyObject *other, float **other_at) {
+    Matrix rows, given, factor;
+    if (!take(other, float32, ANY, ANY, 0, &rows)) return NULL;
+    if (!take(z, float32, left == Py_None ? rows.rows : ANY, ANY, 0, &given)) return NULL;
+    *other_at = rows.at, a->out_stride = rows.stride;
+    a->rows = rows.rows, a->c = (int)rows.columns;
+    a->width = given.columns, a->z_stride = given.stride;
+    if (left == Py_None)
+        a->z = given.at;
+    else if (take(left, float32, rows.rows, given.rows, 1, &factor) &&
+             (a->right = whole(z, float32, ANY, ANY)))
+        a->left = factor.at, a->rank = (int)given.rows;
+    else
+        return NULL;
+    if (!(a->bias = whole(bias, float32, 1, a->width))) return NULL;
+    return whole(weight, float32, a->width, a->c);
+}
+
+/* hidden(z, left, bias, w, out, draw): out = drop(ReLU(Z + b)) W. Where `left` is given,
+ * z is the R of Z = L R. Rows of z and of out may be apart. */
 static PyObject *py_hidden(PyObject *self, PyObject *args) {
-    Address z, left, right, bias, weight, out, key;
-    long long rows, width, z_stride, out_stride;
-    int threads;
+    PyObject *z, *left, *bias, *weight, *out;
+    const float *w;
     Hidden a;
     (void)self;
     memset(&a, 0, sizeof a);
-    if (!PyArg_ParseTuple(args, "KLKKiKKKLLLiKifi", &z, &z_stride, &left, &right, &a.rank,
-                          &bias, &weight, &out, &out_stride, &rows, &width, &a.c, &key,
-                          &a.drop.level, &a.drop.scale, &threads))
+    if (!PyArg_ParseTuple(args, "OOOOO" DRAW, &z, &left, &bias, &weight, &out,
+                          DRAW_OF(a)) ||
+        !(w = hidden_task(&a, z, left, bias, weight, out, &a.out)))
         return NULL;
-    a.z = AT(float, z), a.left = AT(float, left), a.right = AT(float, right);
-    a.bias = AT(float, bias), a.out = AT(float, out), a.drop.key = key;
-    a.rows = rows, a.width = width, a.z_stride = z_stride, a.out_stride = out_stride;
-    const int64_t blocks = blocks_of(rows);
-    threads = useful(threads, blocks);
-    const size_t of_weight = (size_t)(width * (a.c + 7)), of_rows = HIDDEN_ROWS * width;
+    const int64_t blocks = blocks_of(a.rows);
+    const int threads = useful(blocks);
+    const size_t of_weight = (size_t)(a.width * (a.c + 7)), of_rows = HIDDEN_ROWS * a.width;
     float *scratch = calloc(of_weight + threads * of_rows + 1, 4);
     if (!scratch) return PyErr_NoMemory();
     a.weight = scratch, a.scratch = scratch + of_weight;
-    FREELY(in_eights(AT(float, weight), scratch, width, a.c);
-           run(loops->hidden, &a, blocks, threads))
+    FREELY(in_eights(w, scratch, a.width, a.c); run(loops->hidden, &a, blocks, threads))
     free(scratch);
     Py_RETURN_NONE;
 }
 
+/* hidden_back(grad, z, left, grad_z, bias, w, sums, draw): the gradients of `hidden`.
+ * That of Z goes to grad_z, which may be z, or nowhere; those of Wᵀ, b and R (together
+ * (k + 1 + r)×h) are added to `sums`. */
 static PyObject *py_hidden_back(PyObject *self, PyObject *args) {
-    Address grad, z, grad_z, left, right, bias, weight, sums, key;
-    long long rows, width, z_stride, out_stride;
-    int threads;
+    PyObject *grad, *z, *left, *grad_z, *bias, *weight, *sums;
+    Matrix to;
+    float *grad_at, *total;
+    const float *w;
     Hidden a;
     (void)self;
     memset(&a, 0, sizeof a);
-    if (!PyArg_ParseTuple(args, "KLKKLKKiKKKLLiKifi", &grad, &out_stride, &z, &grad_z,
-                          &z_stride, &left, &right, &a.rank, &bias, &weight, &sums,
-                          &rows, &width, &a.c, &key, &a.drop.level, &a.drop.scale,
-                          &threads))
+    if (!PyArg_ParseTuple(args, "OOOOOOO" DRAW, &grad, &z, &left, &grad_z, &bias, &weight,
+                          &sums, DRAW_OF(a)) ||
+        !(w = hidden_task(&a, z, left, bias, weight, grad, &grad_at)) ||
+        !(total = whole(sums, float32, a.c + 1 + a.rank, a.width)))
         return NULL;
-    a.grad = AT(float, grad), a.z = AT(float, z), a.grad_z = AT(float, grad_z);
-    a.left = AT(float, left), a.right = AT(float, right), a.bias = AT(float, bias);
-    a.drop.key = key, a.rows = rows, a.width = width;
-    a.z_stride = z_stride, a.out_stride = out_stride;
-    const int64_t blocks = blocks_of(rows), count = (a.c + 1 + a.rank) * width;
-    threads = useful(threads, blocks);
-    const size_t of_weight = (size_t)(width * a.c), of_rows = HIDDEN_ROWS * width;
+    a.grad = grad_at;
+    if (grad_z != Py_None) {
+        if (!take(grad_z, float32, a.rows, a.width, 0, &to)) return NULL;
+        if (to.stride != a.z_stride) return refused("grad_z has other strides"), NULL;
+        a.grad_z = to.at;
+    }
+    const int64_t blocks = blocks_of(a.rows), count = (a.c + 1 + a.rank) * a.width;
+    const int threads = useful(blocks);
+    const size_t of_weight = (size_t)(a.width * a.c), of_rows = HIDDEN_ROWS * a.width;
     float *scratch = malloc(4 * (of_weight + threads * of_rows) + 1);
     a.sums = calloc((size_t)(blocks * count) + 1, 4);
     if (scratch && a.sums) {
-        const float *w = AT(float, weight);
-        float *total = AT(float, sums);
-        for (int64_t j = 0; j < width; j++)
-            for (int k = 0; k < a.c; k++) scratch[k * width + j] = w[j * a.c + k];
+        for (int64_t j = 0; j < a.width; j++)
+            for (int k = 0; k < a.c; k++) scratch[k * a.width + j] = w[j * a.c + k];
         a.weight = scratch, a.scratch = scratch + of_weight;
         FREELY(run(loops->hidden_back, &a, blocks, threads);
                for (int64_t i = 0; i < blocks * count; i++)
@@ -217,27 +318,40 @@ static PyObject *py_hidden_back(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* two_views(wide, grad, w, b, target, each, kind, sums, tau, eta, contrast, entropy):
+ * eq. 12 for [H̄ H̃]; the gradient of the views goes to `grad`, those of W and b (together
+ * (c + 1)×c) are added to `sums`. */
 static PyObject *py_two_views(PyObject *self, PyObject *args) {
-    Address wide, grad, weight, bias, sums, target, each, kind;
-    long long n;
-    int threads;
+    PyObject *wide, *grad, *weight, *bias, *target, *each, *kind, *sums;
+    Matrix given;
+    double *total, loss = 0.0;
     TwoViews a;
     (void)self;
-    if (!PyArg_ParseTuple(args, "KKKKKKKKLiffffi", &wide, &grad, &weight, &bias, &sums,
-                          &target, &each, &kind, &n, &a.c, &a.tau, &a.eta, &a.contrast,
-                          &a.entropy, &threads))
+    if (!PyArg_ParseTuple(args, "OOOOOOOOffff", &wide, &grad, &weight, &bias, &target,
+                          &each, &kind, &sums, &a.tau, &a.eta, &a.contrast, &a.entropy) ||
+        !take(wide, float32, ANY, ANY, 1, &given))
         return NULL;
-    a.wide = AT(float, wide), a.grad = AT(float, grad), a.weight = AT(float, weight);
-    a.bias = AT(float, bias), a.target = AT(int64_t, target), a.each = AT(float, each);
-    a.kind = AT(int8_t, kind), a.rows = n;
-    const int64_t blocks = blocks_of(n), count = LOSS_SUMS(a.c);
-    threads = useful(threads, blocks);
-    void *whole;
-    a.scratch = aligned((size_t)(threads * count * 4 * loops->lanes), &whole);
+    const int64_t n = a.rows = given.rows, c = given.columns / 2;
+    a.wide = given.at, a.c = (int)c;
+    if (c > MAX_CLASSES || given.columns % 2) return refused("too many classes"), NULL;
+    if (!(a.grad = whole(grad, float32, n, 2 * c)) ||
+        !(a.weight = whole(weight, float32, c, c)) ||
+        !(a.bias = whole(bias, float32, 1, c)) ||
+        !(a.target = whole(target, int64, 1, n)) ||
+        !(a.each = whole(each, float32, 1, n)) || !(a.kind = whole(kind, int8, 1, n)) ||
+        !(total = whole(sums, float64, c + 1, c)))
+        return NULL;
+    for (int64_t i = 0; i < n; i++)
+        if (a.target[i] < 0 || a.target[i] >= c || (a.kind[i] & 3) != a.kind[i] ||
+            a.kind[i] == 3)
+            return refused("a class beyond those of the views"), NULL;
+    const int64_t blocks = blocks_of(n), count = LOSS_SUMS(c);
+    const int threads = useful(blocks);
+    char *scratch = calloc((size_t)(threads * count * 4 * loops->lanes) + 64, 1);
+    a.scratch = (void *)(((uintptr_t)scratch + 63) / 64 * 64); /* for vectors */
     a.d = malloc(4 * (size_t)n + 1);
     a.sums = calloc((size_t)(blocks * count) + 1, sizeof(double));
-    double loss = 0.0, *total = AT(double, sums);
-    if (a.scratch && a.d && a.sums) {
+    if (scratch && a.d && a.sums) {
         FREELY(run(loops->similarity, &a, blocks, threads); loss = loops->contrast(&a);
                run(loops->two_views, &a, blocks, threads);
                for (int64_t i = 0; i < blocks * count; i++) {
@@ -247,8 +361,8 @@ static PyObject *py_two_views(PyObject *self, PyObject *args) {
                        loss += a.sums[i];
                })
     }
-    const int failed = !a.scratch || !a.d || !a.sums;
-    free(whole);
+    const int failed = !scratch || !a.d || !a.sums;
+    free(scratch);
     free(a.d);
     free(a.sums);
     return failed ? PyErr_NoMemory() : PyFloat_FromDouble(loss);
@@ -265,10 +379,20 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "_loops", NULL, -1, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_compiled", NULL, -1, methods, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__loops(void) {
+PyMODINIT_FUNC PyInit__compiled(void) {
+    PyObject *torch = PyImport_ImportModule("torch");
+    if (!torch) return NULL;
+    float32 = PyObject_GetAttrString(torch, "float32");
+    float64 = PyObject_GetAttrString(torch, "float64");
+    int8 = PyObject_GetAttrString(torch, "int8");
+    int32 = PyObject_GetAttrString(torch, "int32");
+    int64 = PyObject_GetAttrString(torch, "int64");
+    get_num_threads = PyObject_GetAttrString(torch, "get_num_threads");
+    Py_DECREF(torch);
+    if (!float32 || !float64 || !int8 || !int32 || !int64 || !get_num_threads) return NULL;
     widest(16);
     return PyModule_Create(&module);
 }
