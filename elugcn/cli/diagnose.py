@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +45,7 @@ def run(
     name, seed, fitted = fitted_graph(graph, fit, run_directory)
     result = {"dataset": name, "seed": seed} | diagnose(fitted)
     if suggest is not None:
-        result["suggestions"] = [s.plain() for s in suggest_labels(fitted, suggest)]
+        result["suggestions"] = [asdict(s) for s in suggest_labels(fitted, suggest)]
     if fit.json_:
         print_json(result)
     elif not fit.quiet:

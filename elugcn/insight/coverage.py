@@ -4,7 +4,7 @@ A linear GCN that is trained on a label at node j changes its output at node i b
 ⟨z_i, z_j⟩ with Z = ÂʰX. This is how far the label carries, over edges and features.
 A set S of nodes covers the graph by
 
-    F(S) = Σ_i w_i · max_{j∈S} k_ij,    k_ij = max(cos(z_i, z_j), 0)^p.
+    F(S) = Σ_i w_i · max_{j∈S} k_ij,    k_ij = max(cos(z_i, z_j), 0)².
 
 F is monotone and submodular: always taking the largest gain is within 1 − 1/e of the
 best choice, and of two similar nodes only the first gains much.
@@ -19,31 +19,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elugcn.engine import CSR
+from elugcn.engine import CSR, Features
 
-# More features than this are projected onto their leading singular directions.
-MAX_COLUMNS = 256
+HOPS = 2  # h; chosen, like the square, on random graphs outside the benchmarks
+MAX_COLUMNS = 256  # more features are projected onto their leading directions
 
 
-def smoothed_directions(adj: CSR, x: CSR | Tensor, hops: int = 2) -> Tensor:
-    """Unit rows in the direction of ÂʰX, n×min(d, 256); zero rows stay zero.
-
-    O(nnz(X)·256 + h·nnz·256).
-
-    Args:
-        adj: Â, n×n.
-        x: Features, n×d.
-        hops: h.
-    """
+def smoothed_directions(adj: CSR, x: Features) -> Tensor:
+    """Unit rows in the direction of ÂʰX, n×min(d, 256); zero rows stay zero."""
     z = _narrow(x)
-    for _ in range(hops):
+    for _ in range(HOPS):
         z = adj @ z
     return F.normalize(z, dim=1)
 
 
-def similarity(rows: Tensor, columns: Tensor, power: float = 1.0) -> Tensor:
+def similarity(rows: Tensor, columns: Tensor) -> Tensor:
     """k_ij of unit rows with unit columns, m×t in [0, 1]."""
-    return (rows @ columns.T).clamp(0.0, 1.0) ** power
+    return (rows @ columns.T).clamp(0.0, 1.0) ** 2
 
 
 def greedy_cover(
@@ -51,7 +43,7 @@ def greedy_cover(
     weight: Tensor,
     covered: Tensor,
     count: int,
-    factor: Callable[[list[int]], Tensor] | None = None,
+    factor: Callable[[list[int]], Tensor],
 ) -> tuple[list[int], list[float]]:
     """Pick rows one by one, each time the one that adds the most to F.
 
@@ -73,13 +65,12 @@ def greedy_cover(
     picked: list[int] = []
     gains: list[float] = []
     while len(picked) < count:
-        scale = torch.ones_like(bound) if factor is None else factor(picked)
-        while True:
-            best = int((bound * scale).argmax())
-            if int(fresh[best]) == len(picked):
-                break
+        scale = factor(picked)
+        best = int((bound * scale).argmax())
+        while int(fresh[best]) < len(picked):
             bound[best] = float(_gains(kernel[best : best + 1], weight, covered))
             fresh[best] = len(picked)
+            best = int((bound * scale).argmax())
         picked.append(best)
         gains.append(float(bound[best]))
         covered = torch.maximum(covered, kernel[best])
@@ -93,11 +84,8 @@ def _gains(kernel: Tensor, weight: Tensor, covered: Tensor) -> Tensor:
     return torch.cat([(b - covered).clamp(min=0.0) @ weight for b in blocks])
 
 
-def _narrow(x: CSR | Tensor) -> Tensor:
-    """X itself, or U Σ of its leading singular vectors if it is wide.
-
-    Inner products are kept as well as 256 columns allow.
-    """
+def _narrow(x: Features) -> Tensor:
+    """X itself, or U Σ of its leading singular vectors if it is wide."""
     width = min(MAX_COLUMNS, x.shape[0])
     if x.shape[1] <= width:
         return x.to_dense() if isinstance(x, CSR) else x.float()

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -48,12 +47,10 @@ def label_utilization(
     Raises:
         InputError: A prediction has the wrong size, or its classes are unknown.
     """
-    if gcn is not None and lpa is not None:
-        n, names = int(data.num_nodes), data.get("class_names", None)
-    else:
+    if gcn is None or lpa is None:
         graph = check_data(data, features=features, seed=random_state)
         data = graph.data
-        n, names = int(data.num_nodes), data.class_names
+    n, names = int(data.num_nodes), data.get("class_names", None)
     if lpa is None:
         weight = getattr(data, "edge_weight", None)
         adj = normalized_adjacency(data.edge_index, n, weight, self_loops)
@@ -62,48 +59,51 @@ def label_utilization(
     if gcn is None:
         options = {"self_loops": self_loops}
         gcn = fit(graph, "gcn", options, seed=random_state).result.logits
-    given = {"lpa": _read(lpa), "gcn": _read(gcn)}
-    names = [str(name) for name in names] if isinstance(names, list | tuple) else None
-    words = [v for v in given.values() if isinstance(v, np.ndarray)]
-    if words and names is None:
-        if len(words) < len(given):
+    given = {"lpa": _values(lpa), "gcn": _values(gcn)}
+    words = [v.ravel() for v in given.values() if v.dtype.kind == "U"]
+    if not isinstance(names, list | tuple):
+        names = np.unique(np.concatenate(words)).tolist() if words else []
+        if len(words) == 1:
             raise InputError(
                 "lpa and gcn must both name classes or both number them, because "
                 "data.class_names is missing"
             )
-        names = np.unique(np.concatenate(words)).tolist()
-    tensors = (_classes(name, v, n, names) for name, v in given.items())
+    number = {str(name): i for i, name in enumerate(names)}
+    tensors = (_checked(name, v, n, number) for name, v in given.items())
     return definition_one(*tensors)
 
 
-def _read(prediction: Any) -> Tensor | NDArray[np.str_]:
-    """A prediction as a tensor, or as an array of strings if it names classes."""
+def _values(prediction: Any) -> np.ndarray[Any, Any]:
+    """A prediction as numbers, or as strings if it names classes."""
     if isinstance(prediction, Tensor):
-        return prediction.detach().cpu()
+        # numpy has no such numbers
+        wide = prediction.dtype == torch.bfloat16
+        return (prediction.float() if wide else prediction).numpy(force=True)
     array = np.asarray(prediction)
-    return array.astype(str) if array.dtype.kind in "OUS" else torch.as_tensor(array)
+    return array.astype(str) if array.dtype.kind in "OUS" else array
 
 
-def _classes(
-    name: str, values: Tensor | NDArray[np.str_], n: int, names: list[str] | None
+def _checked(
+    name: str, values: np.ndarray[Any, Any], n: int, number: dict[str, int]
 ) -> Tensor:
-    """Scores or class numbers, one row per node, checked."""
+    """Scores or class numbers, one row per node."""
     if values.ndim not in (1, 2) or len(values) != n:
-        shape = tuple(values.shape)
-        raise InputError(f"{name} must have one row per node ({n}); got shape {shape}")
-    if not isinstance(values, Tensor):
-        number = {word: i for i, word in enumerate(names or ())}
-        unknown = sorted({str(word) for word in values.ravel()} - number.keys())
+        raise InputError(
+            f"{name} must have one row per node ({n}); got shape {values.shape}"
+        )
+    if values.dtype.kind == "U":
+        unknown = sorted(set(values.ravel()) - number.keys())
         if unknown or values.ndim == 2:
+            wrong = (unknown or values.tolist())[0]
             raise InputError(
                 f"{name} must contain scores, class numbers or class names; got "
-                f"{(unknown or values.tolist())[0]!r}"
+                f"{str(wrong)!r}"
             )
-        return torch.tensor([number[str(word)] for word in values])
-    if values.is_floating_point() and not bool(values.isfinite().all()):
+        return torch.tensor([number[word] for word in values])
+    if not np.isfinite(values).all():
         raise InputError(f"{name} must be finite; it contains NaN or infinity")
-    if values.ndim == 1 and values.numel() and int(values.min()) < -1:
+    if values.ndim == 1 and n and values.min() < -1:
         raise InputError(
             f"{name} must contain classes from 0, or -1; got {values.min()}"
         )
-    return values
+    return torch.as_tensor(values)

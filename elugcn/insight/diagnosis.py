@@ -1,23 +1,27 @@
-"""Shares and accuracies of ELU, NELU and unreachable nodes, in any groups of nodes."""
+"""Shares and accuracies of ELU, NELU and unreachable nodes, in groups of nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import torch
+from sklearn.metrics import confusion_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.api import Fitted
 from elugcn.elu.utilization import LabelUtilization, Utilization
 from elugcn.insight.context import DiagnosisContext
-from elugcn.insight.findings import findings
+from elugcn.insight.findings import counted, findings
 from elugcn.insight.graphs import compare_graphs
 
-STATUSES = (Utilization.ELU, Utilization.NELU, Utilization.UNREACHABLE)
+KINDS = {u.name.lower(): u for u in reversed(Utilization)}  # elu, nelu, unreachable
 _DEGREES = (0, 1, 2, 4, 8, 16, 32, 64)  # each band ends where the next begins
 _FAR = 5  # edges from which on distances are one band
+
+Row = dict[str, Any]
 
 
 def diagnose(fitted: Fitted | DiagnosisContext) -> dict[str, Any]:
@@ -33,95 +37,97 @@ def diagnose(fitted: Fitted | DiagnosisContext) -> dict[str, Any]:
 
     Args:
         fitted: A fitted model, or its context.
+
+    Raises:
+        InputError: The model was saved, and its graph is missing.
     """
     context = DiagnosisContext.of(fitted)
-    use, data, names = context.use, context.data, context.names
-    unreachable = int(use.unreachable.sum())
+    problem, use, data = context.problem, context.use, context.data
     result: dict[str, Any] = {
         "overall": overall(use, data),
-        "classes": list(by_class(use, data, names)),
-        "confusion": confusion(use, names),
+        "classes": by_class(use, data, context.names),
+        "confusion": confusion(use, context.names),
         "degrees": by_degree(use, data),
         "distances": by_distance(use, data, context.distance),
-        "graphs": compare_graphs(context.problem, context.graph),
+        "graphs": compare_graphs(problem, context.graph),
     }
     result["findings"] = findings(result)
-    result["notes"] = (
-        [f"no training label reaches {unreachable:,} nodes"] if unreachable else []
-    )
+    unreachable = result["overall"]["unreachable"]["nodes"]
+    note = f"no training label reaches {counted(unreachable, 'node')}"
+    result["notes"] = [note] if unreachable else []
     return result
 
 
-def overall(use: LabelUtilization, data: Data) -> dict[str, dict[str, Any]]:
+def overall(use: LabelUtilization, data: Data) -> dict[str, Row]:
     """Number, share and accuracies of the nodes of each kind."""
-    known = evaluated(data)
     out = {}
-    for status in STATUSES:
-        chosen = use.status == status
-        out[status.name.lower()] = {
+    for name, kind in KINDS.items():
+        chosen = use.status == kind
+        known = chosen & evaluated(data)
+        out[name] = {
             "nodes": int(chosen.sum()),
             "share": share(chosen),
-            "gcn_accuracy": share(use.gcn == data.y, chosen & known),
-            "lpa_accuracy": share(use.lpa == data.y, chosen & known),
+            "gcn_accuracy": share(use.gcn == data.y, known),
+            "lpa_accuracy": share(use.lpa == data.y, known),
         }
     return out
 
 
-def by_class(
-    use: LabelUtilization, data: Data, names: list[str]
-) -> Iterator[dict[str, Any]]:
+def by_class(use: LabelUtilization, data: Data, names: list[str]) -> list[Row]:
     """One row per predicted class, also for classes that are never predicted.
 
     ``pulled_to`` is the class that label propagation gives to most of the class's NELU
     nodes, ``pulled_share`` the share of them.
     """
+    rows = []
     for c, name in enumerate(names):
         predicted = use.gcn == c
-        pulled = torch.bincount(use.lpa[predicted & use.nelu], minlength=1)
-        to, some = int(pulled.argmax()), bool(pulled.any())
-        yield {
-            **group_row(use, data, name, predicted),
-            "labels": int((data.train_mask & (data.y == c)).sum()),
-            "lpa_nodes": int((use.lpa == c).sum()),
-            "pulled_to": names[to] if some else None,
-            "pulled_share": float(pulled[to] / pulled.sum()) if some else None,
-        }
+        pulled = use.lpa[predicted & use.nelu]
+        to = int(torch.bincount(pulled, minlength=1).argmax())
+        rows.append(
+            group_row(use, data, name, predicted)
+            | {
+                "labels": int((data.train_mask & (data.y == c)).sum()),
+                "lpa_nodes": int((use.lpa == c).sum()),
+                "pulled_to": names[to] if pulled.numel() else None,
+                "pulled_share": share(pulled == to),
+            }
+        )
+    return rows
 
 
-def by_degree(use: LabelUtilization, data: Data) -> list[dict[str, Any]]:
+def by_degree(use: LabelUtilization, data: Data) -> list[Row]:
     """One row per band of the number of incoming edges."""
     degree = torch.bincount(data.edge_index[1], minlength=int(data.num_nodes))
-    groups = []
-    for low, end in zip(_DEGREES, (*_DEGREES[1:], None), strict=True):
-        if end is None:
-            groups.append((f"{low}+", degree >= low))
-        else:
-            name = str(low) if end == low + 1 else f"{low}–{end - 1}"
-            groups.append((name, (degree >= low) & (degree < end)))
+    groups = {}
+    for low, end in pairwise(_DEGREES):
+        name = str(low) if end == low + 1 else f"{low}–{end - 1}"
+        groups[name] = (degree >= low) & (degree < end)
+    groups[f"{_DEGREES[-1]}+"] = degree >= _DEGREES[-1]
     return _filled_rows(use, data, groups)
 
 
-def by_distance(
-    use: LabelUtilization, data: Data, distance: Tensor
-) -> list[dict[str, Any]]:
+def by_distance(use: LabelUtilization, data: Data, distance: Tensor) -> list[Row]:
     """One row per number of edges to the nearest training label (−1: no path)."""
-    groups = [(str(hops), distance == hops) for hops in range(_FAR)]
-    groups += [(f"{_FAR}+", distance >= _FAR), ("none", distance < 0)]
+    groups = {str(hops): distance == hops for hops in range(_FAR)}
+    groups |= {f"{_FAR}+": distance >= _FAR, "none": distance < 0}
     return _filled_rows(use, data, groups)
 
 
-def group_row(
-    use: LabelUtilization, data: Data, name: str, chosen: Tensor
-) -> dict[str, Any]:
+def _filled_rows(
+    use: LabelUtilization, data: Data, groups: Mapping[str, Tensor]
+) -> list[Row]:
+    return [group_row(use, data, *g) for g in groups.items() if bool(g[1].any())]
+
+
+def group_row(use: LabelUtilization, data: Data, name: str, chosen: Tensor) -> Row:
     """Shares of the three kinds among some nodes, and the GCN's accuracy on each."""
     known, right = evaluated(data) & chosen, use.gcn == data.y
-    out: dict[str, Any] = {"name": name, "nodes": int(chosen.sum())}
-    for status in STATUSES:
-        kind = use.status == status
-        out[status.name.lower()] = share(kind, chosen)
-        out[f"{status.name.lower()}_accuracy"] = share(right, known & kind)
-    out["accuracy"] = share(right, known)
-    return out
+    out: Row = {"name": name, "nodes": int(chosen.sum())}
+    for kind_name, kind in KINDS.items():
+        out[kind_name] = share(use.status == kind, chosen)
+        out[f"{kind_name}_accuracy"] = share(right, known & (use.status == kind))
+    return out | {"accuracy": share(right, known)}
 
 
 def confusion(use: LabelUtilization, names: list[str]) -> dict[str, Any]:
@@ -131,9 +137,7 @@ def confusion(use: LabelUtilization, names: list[str]) -> dict[str, Any]:
     propagation class l; ``unreachable[g]`` those that no label reaches.
     """
     c = len(names)
-    # Column 0 holds class −1.
-    pairs = use.gcn * (c + 1) + use.lpa + 1
-    table = torch.bincount(pairs, minlength=c * (c + 1)).reshape(c, c + 1)
+    table = confusion_matrix(use.gcn, use.lpa, labels=range(-1, c))[1:]
     return {
         "classes": names,
         "counts": table[:, 1:].tolist(),
@@ -151,9 +155,3 @@ def share(condition: Tensor, among: Tensor | None = None) -> float | None:
     """Share of nodes that meet a condition; None if there are no nodes."""
     values = condition if among is None else condition[among]
     return float(values.double().mean()) if values.numel() else None
-
-
-def _filled_rows(
-    use: LabelUtilization, data: Data, groups: Iterable[tuple[str, Tensor]]
-) -> list[dict[str, Any]]:
-    return [group_row(use, data, *group) for group in groups if bool(group[1].any())]

@@ -40,7 +40,7 @@ def explain(
     data, use, names = context.data, context.use, context.names
     at = check_node(data, node)
     y, lpa, gcn = int(data.y[at]), int(use.lpa[at]), int(use.gcn[at])
-    weights = torch.from_numpy(context.problem.label_adj.to_scipy()[[at]].toarray()[0])
+    row = torch.from_numpy(context.problem.label_adj.to_scipy()[[at]].toarray()[0])
     graph = context.graph
     return {
         "node": context.ids[at],
@@ -56,7 +56,7 @@ def explain(
         "influence": _by_class(names, context.lpa[at]),
         "probabilities": _by_class(names, context.proba[at]),
         **_labels(context, at, shown),
-        "before": _neighbours(context, at, weights, shown),
+        "before": _neighbours(context, at, row, shown),
         "after": graph and _neighbours(context, at, graph.rows(at)[0], shown),
     }
 
@@ -84,25 +84,21 @@ def check_node(data: Data, node: int | str) -> int:
 
 def _labels(context: DiagnosisContext, at: int, shown: int) -> dict[str, Any]:
     """The training nodes whose labels reach a node, with their share and distance."""
-    data = context.data
-    labelled = data.train_mask.nonzero().squeeze(1)
-    shares = influence_on(
-        context.operator,
-        data.train_mask,
-        torch.tensor([at]),
-        context.steps,
-        context.alpha,
+    train, y = context.data.train_mask, context.data.y
+    here = torch.tensor([at])
+    shares = torch.zeros(train.numel())
+    shares[train] = influence_on(
+        context.operator, train, here, context.steps, context.alpha
     )[0]
     # Against the direction of the edges: from the node back to the labels.
-    here = torch.zeros_like(data.train_mask)
-    here[at] = True
-    hops = hop_distance(context.problem.label_adj.T, here)
+    source = torch.zeros_like(train).index_fill_(0, here, True)
+    hops = hop_distance(context.problem.label_adj.T, source)
     rows = [
         {
-            "node": context.ids[int(labelled[i])],
-            "class": context.names[int(data.y[labelled[i]])],
+            "node": context.ids[i],
+            "class": context.names[int(y[i])],
             "share": float(shares[i]),
-            "distance": _distance(hops[labelled[i]]),
+            "distance": _distance(hops[i]),
         }
         for i in _largest(shares, shown)
     ]
@@ -117,21 +113,21 @@ def _neighbours(
     Only positive weights count. The class of a neighbour is its training label, or
     else what the GCN predicts.
     """
-    data = context.data
+    train = context.data.train_mask
     weights = weights.double().clamp(min=0.0)
     weights[at] = 0.0
     shares = weights / (weights.sum() or 1.0)
-    classes = torch.where(data.train_mask, data.y, context.use.gcn)
-    per_class = torch.bincount(classes, shares, len(context.names))
+    classes = torch.where(train, context.data.y, context.use.gcn)
     rows = [
         {
             "node": context.ids[i],
             "class": context.names[int(classes[i])],
-            "labelled": bool(data.train_mask[i]),
+            "labelled": bool(train[i]),
             "share": float(shares[i]),
         }
         for i in _largest(shares, shown)
     ]
+    per_class = torch.bincount(classes, shares, len(context.names))
     return {
         "n_neighbours": int((weights > 0).sum()),
         "neighbours": rows,

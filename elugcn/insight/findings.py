@@ -29,6 +29,11 @@ def format_percent(share: float | None, digits: int = 0) -> str:
     return f"{text}%"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 node, 2,000 nodes."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def findings(result: Result) -> list[str]:
     """At most eight statements about the result of ``diagnose``.
 
@@ -57,21 +62,21 @@ def _summary(result: Result) -> Iterator[str]:
 
 def _unlabelled(result: Result) -> Iterator[Finding]:
     names = [str(r["name"]) for r in result["classes"] if not r["labels"]]
+    listed = ", ".join(names[:_MAX_NAMES]) + (", …" if names[_MAX_NAMES:] else "")
+    one = len(names) == 1
     if names:
-        listed = ", ".join(names[:_MAX_NAMES]) + (", …" if names[_MAX_NAMES:] else "")
-        who = f"Class {listed} has" if len(names) == 1 else f"Classes {listed} have"
-        what = "it" if len(names) == 1 else "them"
+        who = f"Class {listed} has" if one else f"Classes {listed} have"
+        what = "it" if one else "them"
         yield 2.0, f"{who} no training label, so the model cannot learn {what}."
 
 
 def _unreachable(result: Result) -> Iterator[Finding]:
     row = result["overall"]["unreachable"]
     if row["nodes"]:
-        one = row["nodes"] == 1
-        nodes = "1 node" if one else f"{row['nodes']:,} nodes"
+        nodes, share = counted(row["nodes"], "node"), format_percent(row["share"])
+        who = "It is" if row["nodes"] == 1 else "They are"
         text = (
-            f"No label reaches {nodes} ({format_percent(row['share'])}). "
-            f"{'It is' if one else 'They are'} predicted from features alone"
+            f"No label reaches {nodes} ({share}). {who} predicted from features alone"
         )
         if row["gcn_accuracy"] is not None:
             text += f"; the GCN is right on {format_percent(row['gcn_accuracy'])}"
@@ -82,19 +87,15 @@ def _weak(result: Result) -> Iterator[Finding]:
     """Classes with clearly more NELU nodes than the graph as a whole."""
     total = sum(r["nodes"] for r in result["classes"])
     least = max(_MIN_NODES, _MIN_SHARE * total)
-    usual = result["overall"]["nelu"]["share"]
-    weak = [
-        r
-        for r in result["classes"]
-        if r["nodes"] >= least and r["nelu"] >= usual + _CLASS_GAP
-    ]
+    usual = result["overall"]["nelu"]["share"] + _CLASS_GAP
+    weak = [r for r in result["classes"] if r["nodes"] >= least and r["nelu"] >= usual]
     weak.sort(key=lambda r: -r["nelu"] * r["nodes"])
     for r in weak[:_MAX_CLASSES]:
-        labels = "1 label" if r["labels"] == 1 else f"{r['labels']:,} labels"
         text = (
-            f"Class {r['name']} has {labels}. Only {format_percent(r['elu'])} of the "
-            f"{r['nodes']:,} nodes predicted as this class are ELU; label propagation "
-            f"assigns {format_percent(r['pulled_share'])} of its NELU nodes to class "
+            f"Class {r['name']} has {counted(r['labels'], 'label')}. Only "
+            f"{format_percent(r['elu'])} of the {r['nodes']:,} nodes predicted as this "
+            "class are ELU; label propagation assigns "
+            f"{format_percent(r['pulled_share'])} of its NELU nodes to class "
             f"{r['pulled_to']}."
         )
         yield r["nelu"] * r["nodes"] / total, text
@@ -104,13 +105,14 @@ def _dominant(result: Result) -> Iterator[Finding]:
     """The class that label propagation predicts far more often than the GCN."""
     total = sum(r["nodes"] for r in result["classes"])
     r = max(result["classes"], key=lambda r: r["lpa_nodes"] - r["nodes"])
-    lpa, gcn = r["lpa_nodes"] / total, r["nodes"] / total
-    if lpa - gcn >= _SPREAD_GAP and r["lpa_nodes"] - r["nodes"] >= _MIN_NODES:
+    more = r["lpa_nodes"] - r["nodes"]
+    if more >= max(_MIN_NODES, _SPREAD_GAP * total):
         text = (
             f"Labels of class {r['name']} dominate: label propagation assigns it "
-            f"{format_percent(lpa)} of the nodes, the GCN {format_percent(gcn)}."
+            f"{format_percent(r['lpa_nodes'] / total)} of the nodes, the GCN "
+            f"{format_percent(r['nodes'] / total)}."
         )
-        yield lpa - gcn, text
+        yield more / total, text
 
 
 def _unused(result: Result) -> Iterator[Finding]:
@@ -127,7 +129,10 @@ def _unused(result: Result) -> Iterator[Finding]:
 
 def _bands(result: Result) -> Iterator[Finding]:
     """The degree and the distance to a label at which agreement is lowest."""
-    for key, describe in (("distances", _edges_away), ("degrees", _neighbours)):
+    for key, noun, words in (
+        ("distances", "edge", "{} from a label"),
+        ("degrees", "neighbour", "with {}"),
+    ):
         total = sum(r["nodes"] for r in result[key])
         least = max(2 * _MIN_NODES, _MIN_SHARE * total)
         # Training nodes say nothing; unreachable ones have a sentence of their own.
@@ -141,23 +146,19 @@ def _bands(result: Result) -> Iterator[Finding]:
         high, low = (pick(rows, key=lambda r: r["elu"]) for pick in (max, min))
         gap = high["elu"] - low["elu"]
         if gap >= _BAND_GAP:
+            where = [words.format(_band(r["name"], noun)) for r in (high, low)]
             text = (
-                f"{format_percent(high['elu'])} of the nodes {describe(high['name'])} "
-                f"are ELU, but only {format_percent(low['elu'])} of the nodes "
-                f"{describe(low['name'])}."
+                f"{format_percent(high['elu'])} of the nodes {where[0]} are ELU, but "
+                f"only {format_percent(low['elu'])} of the nodes {where[1]}."
             )
             yield gap * low["nodes"] / total, text
 
 
-def _edges_away(name: str) -> str:
-    edges = "1 edge" if name == "1" else f"{name.replace('+', ' or more')} edges"
-    return f"{edges} from a label"
-
-
-def _neighbours(name: str) -> str:
+def _band(name: str, noun: str) -> str:
+    """A band in words: 1 edge, 4 to 7 edges, 5 or more edges."""
     if name == "1":
-        return "with 1 neighbour"
-    return f"with {name.replace('–', ' to ').replace('+', ' or more')} neighbours"
+        return f"1 {noun}"
+    return f"{name.replace('–', ' to ').replace('+', ' or more')} {noun}s"
 
 
 def _graphs(result: Result) -> Iterator[Finding]:
@@ -171,9 +172,9 @@ def _graphs(result: Result) -> Iterator[Finding]:
     )
     ours, theirs = after["complexity"], before["complexity"]
     if ours is not None and theirs is not None:
-        result_of = "better" if ours < theirs else "no better"
+        verdict = "better" if ours < theirs else "no better"
         text += (
-            f" The ELU graph separates the classes {result_of} (Davies-Bouldin index "
-            f"{ours:.2g} against {theirs:.2g}; lower is better)."
+            f" The ELU graph separates the classes {verdict} (Davies-Bouldin index "
+            f"{ours:.1f} against {theirs:.1f}; lower is better)."
         )
     yield 0.0, text  # always worth saying, never first

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from elugcn.elu.label_propagation import normalize_rows, one_hot_rows
+from elugcn.elu.label_propagation import Propagation, normalize_rows, one_hot_rows
 from elugcn.elu.low_rank_graph import ELUGraph, ExplicitGraph, LowRankGraph
-from elugcn.engine import CSR, normalized_adjacency
+from elugcn.engine import CSR, Features, normalized_adjacency
 from elugcn.methods.problem import Problem
 
 _COLUMNS = 256  # of X, dense at a time: n×256 instead of n×d
@@ -23,26 +23,17 @@ MAX_ENTRIES = 500_000_000  # of X, dense, above which complexity takes minutes
 _SAMPLE = 2048  # nodes whose pairs are looked at where S* is in factors
 
 
-class Operator(Protocol):
-    """Anything that multiplies a dense matrix: Â, S*, a tensor."""
-
-    def __matmul__(self, z: Tensor, /) -> Tensor:
-        """Operator @ z."""
-        ...
-
-
 def compare_graphs(problem: Problem, graph: ELUGraph | None) -> dict[str, Any]:
-    """Homophily and complexity of the original and the ELU graph.
+    """Homophily and complexity of the original and the ELU graph, O(nnz·d + n·c·d).
 
     ``homophily`` is the mean share of a node's edge weight that leads to its own class,
     over labelled nodes outside the training set and neighbours of known class. Weights
     are summed per class; a negative sum, possible in S*, counts as zero. Self-loops do
     not count. ``complexity`` is the Davies-Bouldin index of the classes in ÂX or S*X.
     Numbers are None if too few labels are known; complexity also if X has more than
-    5·10⁸ entries. O(nnz·d + n·c·d).
+    5·10⁸ entries.
     """
-    data = problem.data
-    y = data.y
+    data, y = problem.data, problem.data.y
     source, target = data.edge_index
     weight, n = getattr(data, "edge_weight", None), problem.num_nodes
     edges = normalized_adjacency(data.edge_index, n, weight, False, "row")
@@ -54,47 +45,42 @@ def compare_graphs(problem: Problem, graph: ELUGraph | None) -> dict[str, Any]:
     return {"original": original, "elu": elu}
 
 
-def _measure(edges: Operator, smoothing: Operator, problem: Problem) -> dict[str, Any]:
-    labels = problem.data.y
-    truth = torch.where(problem.data.train_mask, -1, labels)
-    weights = label_distribution(edges, labels, problem.num_classes)
+def _measure(edges: Propagation, smoothing: Propagation, problem: Problem) -> Any:
+    truth = torch.where(problem.data.train_mask, -1, problem.data.y)
+    weights = label_distribution(edges, problem.data.y, problem.num_classes)
     # A node without a neighbour of known class says nothing.
     heard = torch.where(weights.sum(dim=1) > 0, truth, -1)
-    homophily = own_class_weight(weights, heard)
     complexity = math.nan
     if math.prod(problem.x.shape) <= MAX_ENTRIES:
         complexity = davies_bouldin(problem.x, truth, lambda z: smoothing @ z)
+    homophily = own_class_weight(weights, heard)
     return {"homophily": _number(homophily), "complexity": _number(complexity)}
 
 
-def label_distribution(operator: Operator, labels: Tensor, num_classes: int) -> Tensor:
-    """A Y as a distribution over classes per row, n×c.
+def label_distribution(
+    operator: Propagation | Tensor, labels: Tensor, num_classes: int
+) -> Tensor:
+    """A Y as a distribution over classes per row, n×c, Y from labels (−1: unknown).
 
     Negative sums count as zero. A row that no label reaches stays zero.
-
-    Args:
-        operator: The graph A, n×n.
-        labels: Class of each node, −1 where unknown, (n,).
-        num_classes: c.
     """
     summed = operator @ one_hot_rows(labels, num_classes)
     return normalize_rows(summed.clamp(min=0.0))
 
 
 def own_class_weight(distribution: Tensor, truth: Tensor) -> float:
-    """Mean weight of a node's own class, over nodes whose ``truth`` is not −1.
+    """Mean weight of a node's own class over nodes whose ``truth`` is not −1, or NaN.
 
-    The proof's term I₀P₀ + I₁P₁, if the distribution was made from all labels. NaN
-    without nodes.
+    The proof's term I₀P₀ + I₁P₁, if the distribution was made from all labels.
     """
     nodes = (truth >= 0).nonzero().squeeze(1)
     return float(distribution[nodes, truth[nodes]].double().mean())
 
 
 def davies_bouldin(
-    x: CSR | Tensor,
+    x: Features,
     labels: Tensor,
-    propagate: Callable[[Tensor], Tensor] | None = None,
+    propagate: Callable[[Tensor], Tensor] = lambda z: z,
     power: float = 2.0,
 ) -> float:
     """Complexity of the classes in ``propagate(x)`` (Theorem 1); lower is better.
@@ -104,13 +90,12 @@ def davies_bouldin(
         S_a = (1/n_a Σ ‖o_i − μ_a‖^q)^(1/q),    M_ab = ‖μ_a − μ_b‖,
         C = mean over a of max over b ≠ a of (S_a + S_b) / M_ab.
 
-    Distances add up over columns, so X is propagated 256 columns at a time: O(n·256)
-    memory, O(n·d) time and the time of the propagation.
+    Distances add up over columns, so X is propagated 256 columns at a time.
 
     Args:
         x: Features, n×d.
         labels: Class of each node that counts, −1 for the others, (n,).
-        propagate: A linear map of n×k to n×k, such as Z ↦ ÂZ; None for X itself.
+        propagate: A linear map of n×k to n×k, such as Z ↦ ÂZ.
         power: q: 2 as in the paper, 1 as in ``sklearn.metrics.davies_bouldin_score``.
 
     Returns:
@@ -125,7 +110,7 @@ def davies_bouldin(
     squared = torch.zeros(nodes.numel(), dtype=torch.float64)
     between = torch.zeros(k, k, dtype=torch.float64)
     for block in _columns(x):
-        rows = (block if propagate is None else propagate(block))[nodes].double()
+        rows = propagate(block)[nodes].double()
         total = torch.zeros(k, rows.size(1), dtype=torch.float64)
         centroid = total.index_add_(0, group, rows) / count.unsqueeze(1)
         squared += (rows - centroid[group]).square().sum(dim=1)
@@ -161,21 +146,16 @@ def class_blocks(labels: Tensor, blocks: int = 48) -> tuple[Tensor, Tensor]:
     return block, torch.tensor(block_class, dtype=torch.long)
 
 
-def block_sums(operator: Operator, block: Tensor, count: int) -> Tensor:
+def block_sums(operator: Propagation | Tensor, block: Tensor, count: int) -> Tensor:
     """Σ A_ij over i in block a and j in block b, count×count in float64.
 
-    Bᵀ(AB) with B the n×count indicator: one product, exact, O(n·count) memory.
-
-    Args:
-        operator: The graph A, n×n.
-        block: Block of each node, −1 for nodes left out, (n,).
-        count: Number of blocks.
+    Bᵀ(AB) with B the n×count indicator: one product, exact. A block of −1 is left out.
     """
     member = one_hot_rows(block, count)
     return member.double().T @ (operator @ member).double()
 
 
-def block_means(operator: Operator, block: Tensor, count: int) -> Tensor:
+def block_means(operator: Propagation | Tensor, block: Tensor, count: int) -> Tensor:
     """The mean entry of each block, zeros included; every block needs a node."""
     size = torch.bincount(block[block >= 0], minlength=count).double()
     return block_sums(operator, block, count) / torch.outer(size, size)
@@ -204,16 +184,15 @@ def inside_share(graph: ELUGraph | CSR, labels: Tensor) -> float | None:
     return _number(float(positive[same].sum() / positive.sum()))
 
 
-def _columns(x: CSR | Tensor) -> Iterator[Tensor]:
+def _columns(x: Features) -> Iterator[Tensor]:
     """X as dense float32 blocks of columns."""
-    sparse = x.to_scipy().tocsc() if isinstance(x, CSR) else None
+    matrix = x.to_scipy().tocsc() if isinstance(x, CSR) else x
     for start in range(0, x.shape[1], _COLUMNS):
-        chosen = slice(start, start + _COLUMNS)
-        if sparse is not None:
-            yield torch.from_numpy(sparse[:, chosen].toarray()).float()
+        part = matrix[:, start : start + _COLUMNS]
+        if isinstance(part, Tensor):
+            yield part.float().contiguous()
         else:
-            assert isinstance(x, Tensor)
-            yield x[:, chosen].float().contiguous()
+            yield torch.from_numpy(part.toarray()).float()
 
 
 def _number(value: float) -> float | None:

@@ -10,9 +10,8 @@ few.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -25,7 +24,6 @@ from elugcn.insight.coverage import greedy_cover, similarity, smoothed_direction
 
 # Larger graphs are sampled: 2,000 candidates × 10,000 nodes to cover take 80 MB.
 MAX_CANDIDATES, MAX_TARGETS = 2_000, 10_000
-HOPS, POWER = 2, 2.0  # of the kernel; chosen on random graphs outside the benchmarks
 _CLOSE = 0.2  # margin between the two most likely classes
 
 
@@ -51,10 +49,6 @@ class Suggestion:
     utilization: str
     reason: str
 
-    def plain(self) -> dict[str, Any]:
-        """The suggestion as a dictionary."""
-        return asdict(self)
-
 
 def suggest_labels(
     fitted: Fitted | DiagnosisContext,
@@ -65,7 +59,7 @@ def suggest_labels(
 ) -> list[Suggestion]:
     """The nodes whose labels would help most, best first.
 
-    O(h·nnz·256) for the smoothed features and O(2,000·10,000) for the choice.
+    O(nnz·256) for the smoothed features and O(2,000·10,000) for the choice.
 
     Args:
         fitted: A fitted model, or its context.
@@ -79,7 +73,7 @@ def suggest_labels(
     if count < 1:
         raise InputError(f"count must be at least 1; got {count}")
     context = DiagnosisContext.of(fitted)
-    data, n = context.data, int(context.data.num_nodes)
+    problem, data, n = context.problem, context.data, int(context.data.num_nodes)
     allowed = default_pool(data) if pool is None else pool.cpu()
     if allowed.dtype != torch.bool or allowed.shape != (n,):
         raise InputError(f"pool must be a boolean mask of shape ({n},)")
@@ -87,18 +81,25 @@ def suggest_labels(
     if not bool(allowed.any()):
         raise InputError("there is no unlabelled node left to suggest")
     generator = torch.Generator().manual_seed(seed)
-    needed = need(context)
-    z = smoothed_directions(context.problem.label_adj, context.problem.x, HOPS)
+    needed, z = need(context), smoothed_directions(problem.label_adj, problem.x)
     targets = _sample(torch.arange(n), MAX_TARGETS, generator)
     most = max(count, MAX_CANDIDATES)
     candidates = _candidates(context.use.gcn, z, needed, allowed, most, generator)
-    labelled = data.train_mask.nonzero().squeeze(1)
+    likely = joint_prediction(context).argmax(dim=1)[candidates]
+    c = len(context.names)
+    known = torch.bincount(data.y[data.train_mask], minlength=c).float()
+
+    def balance(picked: list[int]) -> Tensor:
+        """1/√(1 + m_c/m̄), m_c the labels of the likely class, picked ones included."""
+        labels = known + torch.bincount(likely[picked], minlength=c)
+        return torch.rsqrt(1 + labels / labels.mean())[likely]
+
     picked, gains = greedy_cover(
-        similarity(z[candidates], z[targets], POWER),
+        similarity(z[candidates], z[targets]),
         needed[targets] * (n / targets.numel()),  # a sampled node stands for n/t nodes
-        covered_by(z[targets], z[labelled]),
+        covered_by(z[targets], z[data.train_mask]),
         min(count, candidates.numel()),
-        _class_balance(context, candidates),
+        balance,
     )
     nodes = candidates[picked].tolist()
     return [_describe(context, *one) for one in zip(nodes, gains, strict=True)]
@@ -125,8 +126,7 @@ def need(context: DiagnosisContext) -> Tensor:
     reaches.
     """
     both = joint_prediction(context)
-    largest = torch.tensor(float(both.size(1))).log()
-    entropy = torch.special.entr(both).sum(dim=1) / largest
+    entropy = torch.special.entr(both).sum(dim=1) / math.log(both.size(1))
     doubt = 0.5 + 0.5 * entropy.clamp(0.0, 1.0)
     return torch.where(context.use.unreachable, 1.0, doubt)
 
@@ -141,26 +141,8 @@ def covered_by(targets: Tensor, labelled: Tensor) -> Tensor:
     """Similarity of each target to the nearest label, in blocks of labels, (t,)."""
     best = torch.zeros(len(targets))
     for block in torch.split(labelled, 256):
-        best = torch.maximum(best, similarity(targets, block, POWER).max(dim=1).values)
+        best = torch.maximum(best, similarity(targets, block).max(dim=1).values)
     return best
-
-
-def _class_balance(
-    context: DiagnosisContext, candidates: Tensor
-) -> Callable[[list[int]], Tensor]:
-    """A factor per candidate: 1/√(1 + m_c/m̄), m_c the labels of its likely class c.
-
-    Chosen nodes count as labels of their likely class; m̄ is the mean over classes.
-    """
-    data, c = context.data, len(context.names)
-    known = torch.bincount(data.y[data.train_mask], minlength=c).float()
-    likely = joint_prediction(context).argmax(dim=1)[candidates]
-
-    def factor(picked: list[int]) -> Tensor:
-        count = known + torch.bincount(likely[picked], minlength=c)
-        return torch.rsqrt(1 + count / count.mean())[likely]
-
-    return factor
 
 
 def _candidates(

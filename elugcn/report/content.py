@@ -18,7 +18,7 @@ from elugcn.elu.utilization import Utilization
 from elugcn.engine import CSR
 from elugcn.errors import InputError
 from elugcn.insight import DiagnosisContext, Suggestion, diagnose, suggest_labels
-from elugcn.insight.diagnosis import STATUSES, by_class, overall, share
+from elugcn.insight.diagnosis import KINDS, by_class, overall, share
 from elugcn.insight.graphs import block_means, class_blocks, inside_share
 from elugcn.methods.problem import GraphView
 
@@ -306,13 +306,12 @@ def _label_use(
         use = context.use
         found = {
             "overall": overall(use, data),
-            "classes": list(by_class(use, data, context.names)),
+            "classes": by_class(use, data, context.names),
         }
     else:
         return {"statuses": [], "groups": {}, "findings": []}
     use, statuses = context.use, []
-    for status in STATUSES:
-        name = status.name.lower()
+    for name, status in KINDS.items():
         chosen = use.status == status
         tested = chosen & (evaluation.mask if evaluation else False)
         statuses.append(

@@ -1,0 +1,98 @@
+"""A graph worked by hand, and one that was fitted."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.api import Fitted, fit
+from elugcn.data.validation import CheckedGraph
+from elugcn.elu.low_rank_graph import ELUGraph
+from elugcn.elu.utilization import definition_one
+from elugcn.insight import DiagnosisContext
+from elugcn.methods.contract import FitResult
+from elugcn.methods.registry import config_for
+
+
+def mask(n: int, *nodes: int) -> Tensor:
+    """The nodes, as a mask of n."""
+    out = torch.zeros(n, dtype=torch.bool)
+    out[list(nodes)] = True
+    return out
+
+
+def row_of_six() -> Data:
+    """0 - 1 - 2 - 3 - 4 - 5, labels at both ends, the class of 4 is not known."""
+    source, target = torch.arange(5), torch.arange(1, 6)
+    return Data(
+        x=torch.eye(6),
+        edge_index=torch.stack(
+            [torch.cat([source, target]), torch.cat([target, source])]
+        ),
+        y=torch.tensor([0, 0, 0, 1, -1, 1]),
+        train_mask=mask(6, 0, 5),
+        val_mask=mask(6, 1),
+        test_mask=mask(6, 2, 3),
+        class_names=["left", "right"],
+        directed=False,
+        num_nodes=6,
+    )
+
+
+def by_hand(
+    data: Data,
+    lpa: Tensor | None,
+    gcn: Tensor,
+    *,
+    method: str = "elu-gcn",
+    graph: ELUGraph | None = None,
+    proba: Tensor | None = None,
+    **options: Any,
+) -> Fitted:
+    """What a fit would return that gave these probabilities.
+
+    Args:
+        data: The graph.
+        lpa: Label distribution n×c; None for a method without Definition 1.
+        gcn: Probabilities of the GCN of Definition 1, n×c.
+        method: Name.
+        graph: The ELU graph.
+        proba: Probabilities of the method; None for those of the GCN.
+        options: Of the method.
+    """
+    use = None if lpa is None else definition_one(lpa, gcn, logits=False)
+    return Fitted(
+        method=method,
+        config=config_for(method, options),
+        seed=0,
+        data=data,
+        result=FitResult(
+            logits=(gcn if proba is None else proba).log(),
+            label_utilization=use,
+            graph=graph,
+        ),
+        classes=np.arange(gcn.size(1)),
+        threads=1,
+        device="cpu",
+    )
+
+
+@pytest.fixture(scope="session")
+def fitted(checked: Callable[..., CheckedGraph]) -> Fitted:
+    """150 nodes of 3 classes; 5 nodes are cut off, 10 classes are not known."""
+    graph = checked(homophily=0.6)
+    data = graph.data
+    tested = data.test_mask.nonzero().flatten()
+    cut = torch.isin(data.edge_index, tested[:5]).any(dim=0)
+    data.edge_index = data.edge_index[:, ~cut]
+    data.y[tested[20:30]] = -1
+    return fit(graph, "elu-graph", {"epochs": 20}, n_threads=1)
+
+
+@pytest.fixture(scope="session")
+def context(fitted: Fitted) -> DiagnosisContext:
+    return DiagnosisContext(fitted)

@@ -1,0 +1,197 @@
+"""Homophily, complexity and blocks, against dense matrices and scikit-learn."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import davies_bouldin_score
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.api import Fitted, fit
+from elugcn.elu.low_rank_graph import ExplicitGraph, LowRankGraph
+from elugcn.engine import CSR
+from elugcn.insight import DiagnosisContext, diagnose
+from elugcn.insight.graphs import (
+    block_means,
+    block_sums,
+    class_blocks,
+    davies_bouldin,
+    inside_share,
+    label_distribution,
+    own_class_weight,
+)
+from tests.insight.conftest import by_hand, row_of_six
+
+
+def points(n: int = 60, d: int = 300, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(n) % 3
+    x = torch.randn(n, d, generator=generator)
+    return torch.where(x < 0.5, 0.0, x) + labels.unsqueeze(1), labels
+
+
+def from_definition(x: np.ndarray, y: np.ndarray, power: float = 2.0) -> float:
+    """The index of Theorem 1, class by class."""
+    classes = np.unique(y)
+    means = [x[y == c].mean(axis=0) for c in classes]
+    spread = [
+        (np.linalg.norm(x[y == c] - m, axis=1) ** power).mean() ** (1 / power)
+        for c, m in zip(classes, means, strict=True)
+    ]
+    k = range(len(classes))
+    worst = [
+        max((spread[a] + spread[b]) / np.linalg.norm(means[a] - means[b])
+            for b in k if b != a)
+        for a in k
+    ]  # fmt: skip
+    return float(np.mean(worst))
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_the_index_is_scikit_learns_for_plain_distances(sparse: bool) -> None:
+    x, labels = points()
+    given = CSR.from_tensor(x) if sparse else x
+    expected = davies_bouldin_score(x.numpy(), labels.numpy())
+    assert davies_bouldin(given, labels, power=1.0) == pytest.approx(expected)
+    papers = from_definition(x.double().numpy(), labels.numpy())
+    assert davies_bouldin(given, labels) == pytest.approx(papers)
+    assert papers != pytest.approx(expected, rel=1e-3)
+
+
+def test_the_index_of_propagated_features_and_some_nodes() -> None:
+    x, labels = points()
+    a = torch.rand(60, 60, generator=torch.Generator().manual_seed(1))
+    labels[::7] = -1
+    kept = labels >= 0
+    expected = davies_bouldin_score((a @ x)[kept].numpy(), labels[kept].numpy())
+    found = davies_bouldin(x, labels, lambda z: a @ z, power=1.0)
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_index_by_hand() -> None:
+    """Means 0.5 and 5.5, spreads 0.5 each: (0.5 + 0.5) / 5."""
+    x = torch.tensor([[0.0], [1], [5], [6]])
+    labels = torch.tensor([0, 0, 1, 1])
+    assert davies_bouldin(x, labels) == pytest.approx(0.2)
+    assert davies_bouldin(torch.tensor([[0.0], [2], [0], [2]]), labels) == math.inf
+    assert davies_bouldin(torch.ones(4, 2), labels) == math.inf
+    assert math.isnan(davies_bouldin(x, torch.tensor([0, 0, -1, 0])))
+
+
+def test_label_distributions_by_hand() -> None:
+    a = torch.tensor([[1.0, 2, 1], [-1, 0, 3], [0, 0, 0]])
+    labels = torch.tensor([0, 1, -1])
+    found = label_distribution(a, labels, 2)
+    torch.testing.assert_close(found, torch.tensor([[1 / 3, 2 / 3], [0, 0], [0, 0]]))
+    assert own_class_weight(found, torch.tensor([1, 0, -1])) == pytest.approx(1 / 3)
+    assert math.isnan(own_class_weight(found, torch.tensor([-1, -1, -1])))
+
+
+def test_both_graphs_by_hand() -> None:
+    """0 0 0 1 ? 1 in a row: node 1 has 2 of 2 neighbours in its class, 2 and 3 one."""
+    p = torch.full((6, 2), 0.5)
+    left = torch.tensor([[1.0, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1]])
+    right = left + 1.0  # two thirds of a row's weight are in its own half
+    fitted = by_hand(row_of_six(), p, p, graph=LowRankGraph(left, right))
+    original, elu = diagnose(fitted)["graphs"].values()
+    # Nodes 1, 2 and 3 count: node 2 has one neighbour of two, 3 none but 2.
+    assert original["homophily"] == pytest.approx((1 + 1 / 2 + 0) / 3)
+    assert original["edge_homophily"] == pytest.approx(2 / 3)
+    # Known classes: three on the left, two on the right. Rows on the left give
+    # 2·3 against 1·2, row 3 gives 2·2 against 1·3.
+    assert elu["homophily"] == pytest.approx((6 / 8 + 6 / 8 + 4 / 7) / 3)
+
+
+def test_both_graphs_are_the_dense_ones(
+    fitted: Fitted, context: DiagnosisContext
+) -> None:
+    data, graph = fitted.data, context.graph
+    assert graph is not None
+    said = diagnose(context)["graphs"]
+    y, train = data.y.numpy(), data.train_mask.numpy()
+    source, target = data.edge_index.numpy()
+    a = np.zeros((150, 150))
+    a[target, source] = 1
+    dense = graph.to_dense().double().numpy()
+    adj = context.problem.label_adj.to_dense().double().numpy()
+    x = context.problem.x
+    x = (x.to_dense() if isinstance(x, CSR) else x).double().numpy()
+    kept = (y >= 0) & ~train
+    for key, edges, smooth in (("original", a, adj), ("elu", dense, dense)):
+        sums = np.stack([edges[:, y == c].sum(axis=1) for c in range(3)], axis=1)
+        sums = sums.clip(min=0)
+        heard = kept & (sums.sum(axis=1) > 0)
+        shares = sums[heard, y[heard]] / sums[heard].sum(axis=1)
+        assert said[key]["homophily"] == pytest.approx(shares.mean(), rel=1e-4)
+        index = from_definition((smooth @ x)[kept], y[kept])
+        assert said[key]["complexity"] == pytest.approx(index, rel=1e-4)
+    known = (y[source] >= 0) & (y[target] >= 0)
+    same = (y[source] == y[target])[known].mean()
+    assert said["original"]["edge_homophily"] == pytest.approx(same)
+
+
+def test_weights_of_edges_count() -> None:
+    """Node 0 hears 1, 2 and 3 with weights 1, 5 and 1; of its class is 2 alone."""
+    data = Data(
+        x=torch.eye(4),
+        edge_index=torch.tensor([[1, 2, 3], [0, 0, 0]]),
+        edge_weight=torch.tensor([1.0, 5.0, 1.0]),
+        y=torch.tensor([1, 0, 1, 0]),
+        train_mask=torch.tensor([0, 1, 1, 0], dtype=torch.bool),
+        val_mask=torch.tensor([0, 0, 0, 1], dtype=torch.bool),
+        test_mask=torch.tensor([1, 0, 0, 0], dtype=torch.bool),
+    )
+    said = diagnose(fit(data, "gcn", {"epochs": 1}))["graphs"]["original"]
+    # Node 3 hears node 0 alone, of the other class.
+    assert said["homophily"] == pytest.approx((5 / 7 + 0) / 2)
+
+
+@given(st.lists(st.integers(-1, 4), min_size=1, max_size=80), st.integers(1, 30))
+def test_blocks_are_of_one_class_and_of_equal_size(
+    classes: list[int], count: int
+) -> None:
+    labels = torch.tensor(classes)
+    block, block_class = class_blocks(labels, count)
+    known = labels >= 0
+    assert bool((block[~known] == -1).all())
+    assert torch.equal(block_class[block[known]], labels[known])
+    assert block_class.tolist() == sorted(block_class.tolist())
+    for c in set(classes) - {-1}:
+        sizes = torch.bincount(block[labels == c])
+        sizes = sizes[sizes > 0]
+        assert len(sizes) == int((block_class == c).sum()) >= 1
+        assert int(sizes.max() - sizes.min()) <= 1
+
+
+def test_block_sums_and_means_are_the_dense_ones() -> None:
+    a = torch.rand(9, 9, generator=torch.Generator().manual_seed(0))
+    block = torch.tensor([0, 0, 1, 1, 1, -1, 2, 2, -1])
+    for operator in (a, CSR.from_tensor(a)):
+        sums, means = block_sums(operator, block, 3), block_means(operator, block, 3)
+        for i in range(3):
+            for j in range(3):
+                part = a[block == i][:, block == j].double()
+                assert float(sums[i, j]) == pytest.approx(float(part.sum()))
+                assert float(means[i, j]) == pytest.approx(float(part.mean()))
+
+
+def test_weight_inside_classes() -> None:
+    dense = torch.zeros(6, 6)
+    dense[0, 1], dense[0, 4], dense[4, 4], dense[3, 0] = 2.0, 1.0, -5.0, 7.0
+    labels = torch.tensor([0, 0, 0, -1, 1, 1])
+    explicit = CSR.from_tensor(dense)
+    # Negative entries and the row of an unknown class are left out.
+    assert inside_share(explicit, labels) == pytest.approx(2 / 3)
+    assert inside_share(ExplicitGraph(explicit), labels) == pytest.approx(2 / 3)
+    assert inside_share(CSR.from_tensor(-dense.abs()), labels) is None
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(1500, 3, generator=generator) for _ in range(2))
+    labels = torch.randint(3, (1500,), generator=generator)
+    positive = (left @ right.T).clamp(min=0)
+    inside = positive[labels.unsqueeze(1) == labels].sum() / positive.sum()
+    found = inside_share(LowRankGraph(left, right), labels)
+    assert found == pytest.approx(float(inside), rel=1e-4)

@@ -1,0 +1,248 @@
+"""Which labels would help most: by hand, by definition, on graphs with a gap."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.elu.label_propagation import propagate_labels
+from elugcn.elu.utilization import definition_one
+from elugcn.engine import CSR, normalized_adjacency
+from elugcn.errors import InputError
+from elugcn.insight import DiagnosisContext, suggest_labels
+from elugcn.insight import suggestion as module
+from elugcn.insight.coverage import greedy_cover, similarity, smoothed_directions
+from elugcn.insight.suggestion import default_pool, joint_prediction, need
+from tests.insight.conftest import by_hand, mask
+
+
+def made(lpa: Tensor, gcn: Tensor, y: Tensor | None = None) -> DiagnosisContext:
+    """A context whose two predictions are these."""
+    n = len(lpa)
+    data = Data(
+        y=torch.zeros(n).long() if y is None else y,
+        train_mask=mask(n),
+        num_nodes=n,
+    )
+    return DiagnosisContext(by_hand(data, lpa, gcn))
+
+
+def islands(*labelled: int) -> DiagnosisContext:
+    """Three rings of ten nodes with features of their own, labels in some."""
+    source = torch.arange(30)
+    target = source // 10 * 10 + (source + 1) % 10
+    edges = torch.stack([torch.cat([source, target]), torch.cat([target, source])])
+    train, ring = mask(30, *labelled), source // 10
+    x = torch.nn.functional.one_hot(ring, 3).float()
+    labels = torch.where(train, ring, -1)
+    lpa = propagate_labels(normalized_adjacency(edges, 30), labels, 3)
+    data = Data(
+        x=x, edge_index=edges, y=ring, train_mask=train, val_mask=mask(30),
+        test_mask=mask(30), directed=False, num_nodes=30,
+    )  # fmt: skip
+    return DiagnosisContext(by_hand(data, lpa, 0.9 * x + 0.1 / 3))
+
+
+def test_the_island_without_a_label_comes_first() -> None:
+    first, second = suggest_labels(islands(0, 10), 2)
+    assert first.index // 10 == 2
+    assert first.node == str(first.index)
+    assert (first.utilization, first.reason) == ("unreachable", "no label reaches it")
+    # Ten nodes that need a label fully, and nothing like them is labelled.
+    assert first.gain == pytest.approx(10.0, rel=1e-4)
+    # After it, every node is like a labelled one.
+    assert second.gain == pytest.approx(0.0, abs=1e-4)
+    assert second.index != first.index
+
+
+def test_gains_follow_from_the_definition(context: DiagnosisContext) -> None:
+    """Every gain is F(S + j) − F(S), and no other node was worth more."""
+    problem, data = context.problem, context.data
+    a = problem.label_adj.to_dense().double().numpy()
+    x = problem.x.to_dense() if isinstance(problem.x, CSR) else problem.x
+    z = a @ a @ x.double().numpy()
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    kernel = np.clip(z @ z.T, 0, 1) ** 2
+    weight = need(context).double().numpy()
+    covered = kernel[:, data.train_mask.numpy()].max(axis=1)
+    pool = default_pool(data).numpy()
+    likely = joint_prediction(context).argmax(dim=1).numpy()
+    count = np.bincount(data.y[data.train_mask], minlength=3).astype(float)
+    chosen = suggest_labels(context, 5)
+    for one in chosen:
+        gains = (np.maximum(kernel - covered[:, None], 0) * weight[:, None]).sum(axis=0)
+        worth = gains * (1 + count / count.mean())[likely] ** -0.5
+        assert pool[one.index]
+        assert one.gain == pytest.approx(gains[one.index], rel=1e-3)
+        assert worth[one.index] == pytest.approx(worth[pool].max(), rel=1e-3)
+        count[likely[one.index]] += 1
+        covered = np.maximum(covered, kernel[:, one.index])
+        pool[one.index] = False
+        best = context.proba[one.index]
+        assert one.gcn == str(int(best.argmax()))
+        assert one.confidence == pytest.approx(float(best.max()))
+    assert len({s.index for s in chosen}) == 5
+    assert suggest_labels(context, 3) == chosen[:3]
+
+
+def test_greedy_is_within_the_bound_of_the_best_choice() -> None:
+    kernel = torch.rand(9, 30, generator=torch.Generator().manual_seed(0))
+    weight = torch.rand(30, generator=torch.Generator().manual_seed(1))
+    picked, gains = greedy_cover(
+        kernel, weight, torch.zeros(30), 3, lambda picked: torch.ones(9)
+    )
+
+    def value(chosen: tuple[int, ...] | list[int]) -> float:
+        return float(kernel[list(chosen)].max(dim=0).values @ weight)
+
+    assert sum(gains) == pytest.approx(value(picked))
+    best = max(value(three) for three in combinations(range(9), 3))
+    assert value(picked) >= (1 - 1 / np.e) * best
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_need_by_hand() -> None:
+    lpa = torch.tensor([[1.0, 0], [1, 0], [0, 0], [0.5, 0.5]])
+    gcn = torch.tensor([[1.0, 0], [0, 1], [1, 0], [0.5, 0.5]])
+    # Certain and agreed, torn (NELU), out of reach, undecided.
+    assert need(made(lpa, gcn)).tolist() == pytest.approx([0.5, 1.0, 1.0, 1.0])
+    gcn[0] = torch.tensor([0.8, 0.2])  # with label propagation: 0.9 and 0.1
+    entropy = -(0.9 * np.log2(0.9) + 0.1 * np.log2(0.1))
+    assert float(need(made(lpa, gcn))[0]) == pytest.approx(0.5 + 0.5 * entropy)
+
+
+def test_the_gcn_decides_where_no_label_reaches() -> None:
+    lpa = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
+    gcn = torch.tensor([[0.5, 0.5], [0.1, 0.9]])
+    expected = torch.tensor([[0.75, 0.25], [0.1, 0.9]])
+    torch.testing.assert_close(joint_prediction(made(lpa, gcn)), expected)
+
+
+@pytest.mark.parametrize(
+    ("y", "test", "expected"),
+    [
+        ([0, 1, -1, 0, -1], [3], [2, 4]),
+        ([0, 1, 1, 0, -1], [], [4]),  # node 3 is known, though in no split
+        ([0, 1, 1, 0, 1], [3], [2, 4]),
+        ([0, 1, 1, 0, 1], [2, 3, 4], [2, 3, 4]),
+    ],
+    ids=["unknown", "known", "outside the splits", "test nodes"],
+)
+def test_who_may_be_suggested(
+    y: list[int], test: list[int], expected: list[int]
+) -> None:
+    data = Data(y=torch.tensor(y), train_mask=mask(5, 0), val_mask=mask(5, 1))
+    data.test_mask = mask(5, *test)
+    assert default_pool(data).nonzero().flatten().tolist() == expected
+
+
+def test_the_pool_is_kept_to(context: DiagnosisContext) -> None:
+    train = int(context.data.train_mask.nonzero()[0])
+    pool = mask(150, 30, 31, 32, train)
+    found = {s.index for s in suggest_labels(context, 9, pool)}
+    assert found == {30, 31, 32} - {train}
+
+
+def test_reasons() -> None:
+    """Unlike nodes, so that each is suggested for itself."""
+    n = 5
+    gcn = torch.tensor([[0.9, 0.1], [0.55, 0.45], [0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
+    lpa = torch.tensor([[1.0, 0], [1, 0], [1, 0], [1, 0], [0, 0]])
+    data = Data(
+        x=torch.eye(n), edge_index=torch.empty(2, 0).long(), num_nodes=n,
+        y=torch.tensor([0, -1, -1, -1, -1]), train_mask=mask(n, 0), val_mask=mask(n),
+        test_mask=mask(n), class_names=["a", "b"], node_ids=list("vwxyz"),
+    )  # fmt: skip
+    found = {s.node: s for s in suggest_labels(by_hand(data, lpa, gcn), 9)}
+    assert {node: (s.utilization, s.gcn, s.reason) for node, s in found.items()} == {
+        "w": ("elu", "a", "two classes are almost equally likely"),
+        "x": ("elu", "a", "it represents many similar nodes"),
+        "y": ("nelu", "b", "label propagation and the GCN disagree"),
+        "z": ("unreachable", "b", "no label reaches it"),
+    }
+    assert found["y"].confidence == pytest.approx(0.8)
+
+
+def test_large_graphs_are_sampled(
+    context: DiagnosisContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With few candidates and targets, the choice is nearly as good."""
+    pool = ~context.data.train_mask & ~context.data.val_mask
+    exact = suggest_labels(context, 5, pool)
+    monkeypatch.setattr(module, "MAX_CANDIDATES", 30)
+    monkeypatch.setattr(module, "MAX_TARGETS", 60)
+    about = suggest_labels(context, 5, pool)
+    assert suggest_labels(context, 5, pool) == about  # the same draw each time
+    assert suggest_labels(context, 5, pool, seed=1) != about
+    total = sum(s.gain for s in exact)
+    assert sum(s.gain for s in about) == pytest.approx(total, rel=0.35)
+    many = suggest_labels(context, 40, pool)
+    assert len({s.index for s in many}) == 40
+    assert bool(pool[[s.index for s in many]].all())
+    # A class with few nodes in the pool does not make the suggestions fewer.
+    narrow = pool & (context.use.gcn == 0)
+    count = int(narrow.sum()) * 2 // 3
+    assert len({s.index for s in suggest_labels(context, count, narrow)}) == count
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_wide_features_keep_their_angles(sparse: bool) -> None:
+    """Of rank 20: 256 directions of 600 columns hold everything."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(300, 20, generator=generator) @ torch.rand(
+        20, 600, generator=generator
+    )
+    edges = torch.randint(300, (2, 900), generator=generator)
+    adj = normalized_adjacency(edges, 300)
+    z = smoothed_directions(adj, CSR.from_tensor(x) if sparse else x)
+    assert z.shape == (300, 256)
+    dense = adj.to_dense() @ (adj.to_dense() @ x)
+    expected = torch.nn.functional.normalize(dense)
+    torch.testing.assert_close(z @ z.T, expected @ expected.T, atol=5e-3, rtol=0)
+    kept = similarity(z[:4], z)
+    torch.testing.assert_close(
+        kept, (expected[:4] @ expected.T).clamp(0, 1) ** 2, atol=5e-3, rtol=0
+    )
+
+
+def test_every_label_covers() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(640, 5))
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    expected = (np.clip(z[:40] @ z[40:].T, 0, 1) ** 2).max(axis=1)
+    tensor = torch.from_numpy(z).float()
+    found = module.covered_by(tensor[:40], tensor[40:])
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_labels_of_the_rarer_class_count_more() -> None:
+    """Two islands alike but for their class: the one with fewer labels comes first."""
+    lpa = torch.tensor([[1.0, 0], [1, 0], [0, 0], [0, 0]])
+    gcn = torch.tensor([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
+    data = Data(
+        x=torch.eye(4), edge_index=torch.empty(2, 0).long(), num_nodes=4,
+        y=torch.tensor([0, 0, -1, -1]), train_mask=mask(4, 0, 1), val_mask=mask(4),
+        test_mask=mask(4), class_names=["a", "b"],
+    )  # fmt: skip
+    fitted = by_hand(data, lpa, gcn)
+    assert definition_one(lpa, gcn, logits=False).unreachable.tolist()[2:] == [True] * 2
+    assert [s.index for s in suggest_labels(fitted, 2)] == [3, 2]
+
+
+REFUSED = {
+    "none": ((0,), "count must be at least 1; got 0"),
+    "numbers": ((1, torch.ones(150)), r"pool must be a boolean mask of shape \(150,\)"),
+    "short": ((1, mask(9)), r"pool must be a boolean mask of shape \(150,\)"),
+    "empty": ((1, mask(150)), "there is no unlabelled node left"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED.values(), ids=REFUSED)
+def test_refusals(
+    given: tuple[int, Tensor], message: str, context: DiagnosisContext
+) -> None:
+    with pytest.raises(InputError, match=message):
+        suggest_labels(context, *given)
