@@ -18,11 +18,9 @@ import torch
 from torch_geometric.data import Data
 
 from elugcn.data.scaling import FeatureScaler
-from elugcn.elu.options import ELUConfig
 from elugcn.engine import SPARSE_DENSITY
 from elugcn.errors import InputError
 from elugcn.methods.options import MethodConfig
-from elugcn.recipe.variants import AutoConfig
 
 _MB, _GB = 2.0**20, 2.0**30
 # Python, PyTorch and the package, loaded.
@@ -128,11 +126,8 @@ def check_memory(data: Data, config: MethodConfig) -> None:
 
 def _members(data: Data, config: MethodConfig) -> Sequence[MethodConfig]:
     """The configurations of the networks that are trained."""
-    if isinstance(config, AutoConfig):
-        loops = int(data.num_nodes) * config.self_loops
-        members, _ = config.affordable(data.edge_index.size(1) + loops)
-        return [config.gcn(), *(member for _, member in members)]
-    return [config.gcn(), config] if isinstance(config, ELUConfig) else [config]
+    loops = int(data.num_nodes) * config.self_loops
+    return config.networks(data.edge_index.size(1) + loops)
 
 
 def _width(data: Data, config: Any) -> int:
@@ -160,7 +155,7 @@ def _step(data: Data, config: Any) -> float:
         d, bag = int(data.x.size(1)), min(n, int(config.neighbours))
         rows = int(config.sample) * int(config.draws)
         return 4.0 * n * d + 12.0 * n * bag + 20.0 * rows * d
-    two_views = isinstance(config, ELUConfig) and config.uses_elu_view
+    two_views = bool(getattr(config, "uses_elu_view", False))
     views = int(getattr(config, "draws", 1)) + two_views
     layers = max(1, int(getattr(config, "num_layers", 2)) - 1)
     extra = (

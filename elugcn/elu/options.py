@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -14,6 +14,7 @@ from elugcn.elu.sparsify import GraphMode
 from elugcn.methods.backbone import GCNConfig, MLPConfig, RandomPropagationConfig
 from elugcn.methods.options import (
     Count,
+    MethodConfig,
     NonNegative,
     Positive,
     Probability,
@@ -94,6 +95,10 @@ class ELUConfig(GCNConfig, RandomPropagationConfig):
     def uses_elu_view(self) -> bool:
         """Whether the ELU view enters the output or the loss."""
         return self.eta > 0 or self.uses_contrast
+
+    def networks(self, entries: int) -> Sequence[MethodConfig]:
+        """The plain GCN and the two-view GCN."""
+        return [self.gcn(), self]
 
     def gcn(self) -> GCNConfig:
         """The plain GCN of Definition 1: this backbone and nothing else."""

@@ -6,46 +6,43 @@ its first stage pre-trains an MLP.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from elugcn.methods.options import MAX_COUNT, Direction, NetworkConfig
+from elugcn.methods.options import (
+    MAX_COUNT,
+    Count,
+    Direction,
+    NetworkConfig,
+    NonNegative,
+    Positive,
+    Probability,
+    Steps,
+)
 from elugcn.methods.problem import Shapes
 from elugcn.models.flexible_gcn import FlexibleGCN
 from elugcn.models.mlp import MLP
 from elugcn.models.random_propagation import RandomPropagation, SampledPropagation
 from elugcn.models.two_view_gcn import TwoViewGCN
 
-Norm = Literal["none", "layer", "batch", "l2"]
-
 
 class MLPConfig(NetworkConfig):
-    """A two-layer perceptron on the features alone.
+    """A two-layer perceptron on the features alone."""
 
-    Attributes:
-        activation: ``"relu"``, or ``"none"`` as in the paper's text.
-    """
-
-    dropout: float = Field(0.6, ge=0, lt=1)
-    activation: Literal["relu", "none"] = "relu"
+    dropout: Probability = 0.6
+    activation: Literal["relu", "none"] = "relu"  # the paper's text: "none"
 
 
 class PropagationConfig(NetworkConfig):
-    """Options of the first layer that GCNs and random propagation share.
+    """Options of the first layer that GCNs and random propagation share."""
 
-    Attributes:
-        norm: Norm of the hidden layers.
-        order: K > 0: the first layer propagates by the mean of Â⁰ … Âᴷ, and no other
-            layer does. 0: every layer propagates by Â.
-        drop_node: Probability of dropping a node's whole row before propagation.
-        input_dropout: Dropout of X; None: the same as ``dropout``.
-    """
-
-    norm: Norm = "none"
-    order: int = Field(0, ge=0, le=MAX_COUNT)
-    drop_node: float = Field(0.0, ge=0, lt=1)
-    input_dropout: float | None = Field(None, ge=0, lt=1)
+    norm: Literal["none", "layer", "batch", "l2"] = "none"  # of the hidden layers
+    # K > 0: the first layer propagates by the mean of Â⁰ … Âᴷ, and no other layer does.
+    # 0: every layer propagates by Â.
+    order: Steps = 0
+    drop_node: Probability = 0.0  # of dropping a node's whole row before propagation
+    input_dropout: Probability | None = None  # of X; None: the same as dropout
 
     @property
     def mean_order(self) -> int:
@@ -54,19 +51,13 @@ class PropagationConfig(NetworkConfig):
 
 
 class GCNConfig(PropagationConfig):
-    """Kipf and Welling's GCN, with the options of a modern backbone.
+    """Kipf and Welling's GCN, with the options of a modern backbone."""
 
-    Attributes:
-        direction: As for every method; ``"apart"`` gives in- and out-neighbours
-            weights of their own.
-        num_layers: Layers that propagate.
-        residual: Each layer adds a linear map of its own input.
-        jump: What a linear head reads of the hidden layers; ``"none"``: no head.
-    """
-
+    # "apart" gives in- and out-neighbours weights of their own.
     direction: Direction | Literal["apart"] = "given"  # type: ignore[assignment]
-    num_layers: int = Field(2, ge=2, le=MAX_COUNT)
-    residual: bool = False
+    num_layers: Annotated[int, Field(ge=2, le=MAX_COUNT)] = 2  # that propagate
+    residual: bool = False  # each layer adds a linear map of its own input
+    # What a linear head reads of the hidden layers; "none": no head.
     jump: Literal["none", "last", "cat", "max"] = "none"
 
     @model_validator(mode="after")
@@ -77,22 +68,14 @@ class GCNConfig(PropagationConfig):
 
 
 class RandomPropagationConfig(PropagationConfig):
-    """Draws of a random propagation that have to agree.
+    """Draws of a random propagation that have to agree."""
 
-    Attributes:
-        draws: Random propagations per epoch.
-        lambda_cons: Weight of the consistency between them.
-        sharpening: Temperature of the mean that they have to agree with.
-        sample: Nodes per epoch that have to agree, by an MLP on propagated features;
-            0: all nodes.
-        neighbours: Entries kept of each row of the propagation, with ``sample``.
-    """
-
-    draws: int = Field(1, ge=1, le=MAX_COUNT)
-    lambda_cons: float = Field(0.0, ge=0)
-    sharpening: float = Field(0.5, gt=0)
-    sample: int = Field(0, ge=0, le=MAX_COUNT)
-    neighbours: int = Field(32, ge=1, le=MAX_COUNT)
+    draws: Count = 1  # random propagations per epoch
+    lambda_cons: NonNegative = 0.0  # weight of the consistency between them
+    sharpening: Positive = 0.5  # temperature of the mean that they have to agree with
+    # Nodes per epoch that have to agree, by an MLP on propagated features; 0: all.
+    sample: Steps = 0
+    neighbours: Count = 32  # entries kept of each row of the propagation, with sample
 
     @model_validator(mode="after")
     def _check_sample(self) -> Self:

@@ -21,7 +21,6 @@ from torch_geometric.data import Data
 
 from elugcn.engine import Workspace
 from elugcn.methods.options import Config as ConfigT
-from elugcn.methods.options import MethodConfig
 from elugcn.methods.problem import GraphTraits, Problem
 from elugcn.training.progress import SILENT, Progress
 
@@ -100,26 +99,16 @@ class FitContext:
 
         Stages do not disturb each other: each starts from the fit's seed and its own
         number. The yielded workspace belongs to the stage's trainer.
-
-        Args:
-            clock: Name in ``seconds``.
-            number: Of the stage; different stages draw different numbers.
         """
-        self.reseed(number)
-        with self.clock(clock):
-            yield Workspace(self.seed, number)
-
-    def reseed(self, number: int = 0) -> None:
-        """Set PyTorch's generators for a stage (initial weights, sampled nodes).
-
-        ``torch.manual_seed`` would set the generators of all devices; a fit gives back
-        only those of its own device.
-        """
+        # torch.manual_seed would set the generators of all devices; a fit gives back
+        # only those of its own device.
         seed = 1_000_003 * number + self.seed
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):
                 torch.cuda.manual_seed(seed)
+        with self.clock(clock):
+            yield Workspace(self.seed, number)
 
     @contextmanager
     def clock(self, name: str) -> Iterator[None]:
@@ -165,4 +154,3 @@ class Method(ABC, Generic[ConfigT]):
 
 
 AnyMethod = Method[Any]
-AnyConfig = MethodConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -148,7 +148,7 @@ class NetworkModel(Model):
         return {
             "method": self.method,
             "config": self.config.model_dump(mode="json"),
-            "shapes": self.shapes.to_json(),
+            "shapes": asdict(self.shapes),
             "scaler": self.scaler.state()[1],
         }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
@@ -26,26 +27,24 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class MethodConfig(BaseModel):
-    """Options that decide what any method sees of the graph.
-
-    Attributes:
-        feature_norm: How X is scaled; ``"auto"`` decides by column.
-        self_loops: Whether Â has self-loops.
-        direction: Which edges a node listens to, where edges have a direction.
-    """
+    """Options that decide what any method sees of the graph."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False
     )
 
-    feature_norm: FeatureNorm = "auto"
-    self_loops: bool = True
-    direction: Direction = "given"
+    feature_norm: FeatureNorm = "auto"  # how X is scaled; "auto" decides by column
+    self_loops: bool = True  # whether Â has self-loops
+    direction: Direction = "given"  # which edges a node listens to, see GraphView
 
     @property
     def mean_order(self) -> int:
         """K: the first layer propagates by (I + Â + … + Âᴷ)/(K+1); 0: by Â."""
         return 0
+
+    def networks(self, entries: int) -> Sequence[MethodConfig]:
+        """The configurations of what is trained, for a Â with so many entries."""
+        return [self]
 
     def with_options(self, **options: Any) -> Self:
         """The same configuration with other values, checked."""
@@ -56,25 +55,23 @@ class MethodConfig(BaseModel):
         own = type(self).model_fields
         return {name: getattr(self, name) for name in other.model_fields if name in own}
 
+    @classmethod
+    def merged(
+        cls, values: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Options with other options on top."""
+        return {**values, **options}
+
 
 class TrainConfig(MethodConfig):
-    """How a model with weights is trained.
+    """How a model with weights is trained."""
 
-    Attributes:
-        lr: Learning rate of Adam.
-        weight_decay: L2 penalty.
-        decay: ``"first"`` decays the first layer only, as Kipf's GCN does.
-        epochs: Largest number of epochs.
-        patience: Training stops after this many epochs without improvement.
-        select: What validation compares first, accuracy or loss.
-    """
-
-    lr: float = Field(0.01, gt=0)
-    weight_decay: float = Field(5e-4, ge=0)
-    decay: Literal["all", "first"] = "all"
-    epochs: int = Field(500, ge=1, le=MAX_COUNT)
-    patience: int = Field(100, ge=0, le=MAX_COUNT)
-    select: Literal["accuracy", "loss"] = "accuracy"
+    lr: Positive = 0.01  # learning rate of Adam
+    weight_decay: NonNegative = 5e-4  # L2 penalty
+    decay: Literal["all", "first"] = "all"  # "first": the first layer only (Kipf)
+    epochs: Count = 500  # at most
+    patience: Steps = 100  # epochs without improvement after which training stops
+    select: Literal["accuracy", "loss"] = "accuracy"  # what validation compares first
 
     def training(self) -> TrainSettings:
         """The part that the training loop reads."""
@@ -91,8 +88,8 @@ class TrainConfig(MethodConfig):
 class NetworkConfig(TrainConfig):
     """Width and dropout of a network, and how it is trained."""
 
-    hidden_channels: int = Field(64, ge=1, le=MAX_COUNT)
-    dropout: float = Field(0.8, ge=0, lt=1)
+    hidden_channels: Count = 64
+    dropout: Probability = 0.8
 
 
 Config = TypeVar("Config", bound=MethodConfig)
@@ -113,40 +110,35 @@ def make_config(kind: type[Config], options: Mapping[str, Any], of: str) -> Conf
     for name in options:
         if name not in known:
             raise InputError(unknown_option(str(name), known, of))
-    values = {name: _plain(value) for name, value in options.items()}
-    for name, value in values.items():
-        # YAML reads 5e-4 as a string, because it wants 5.0e-4. People write 5e-4.
-        if isinstance(value, str) and _is_number(kind.model_fields[name].annotation):
-            values[name] = _number(value)
     try:
-        return kind.model_validate(values)
+        return kind.model_validate({key: _plain(x) for key, x in options.items()})
     except ValidationError as error:
         raise InputError(_first_problem(error)) from None
 
 
-def unknown_option(name: str, known: list[str], of: str) -> str:
+def unknown_option(name: str, known: Iterable[str], of: str) -> str:
     """One line that names the option and suggests the closest known one."""
+    return f"unknown option {name!r} of {of}; {hint(name, known)}"
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The closest known name, or all of them."""
+    known = list(known)
     close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-    return f"unknown option {name!r} of {of}; {hint}"
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+
+
+# YAML reads 5e-4 as a string, because it wants 5.0e-4. People write 5e-4.
+_EXPONENT = re.compile(r"[-+]?\d*\.?\d+e[-+]?\d+", re.IGNORECASE)
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's numbers and lists as Python's own."""
+    """Numpy's numbers, lists and numbers with exponents as Python's own."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, str) and _EXPONENT.fullmatch(value):
+        return float(value)
     return tuple(value) if isinstance(value, list) else value
-
-
-def _is_number(annotation: Any) -> bool:
-    return annotation in (float, float | None)
-
-
-def _number(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 _EXPECTED = {

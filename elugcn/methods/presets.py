@@ -35,20 +35,9 @@ def tuned_options(
 def with_options(
     method: str, values: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Options with other options on top.
-
-    An option that the user sets holds for every variant of the method ``auto``:
-    variants lose their own value, unless the user gives the variants too.
-    """
-    values = dict(values)
-    field = get_method(method).Config.model_fields.get("variants")
-    if field is not None and options and "variants" not in options:
-        variants = values.get("variants", field.get_default(call_default_factory=True))
-        values["variants"] = [
-            {key: value for key, value in dict(one).items() if key not in options}
-            for one in variants
-        ]
-    return values | dict(options)
+    """Options of a method with other options on top."""
+    merged: dict[str, Any] = get_method(method).Config.merged(values, options)
+    return merged
 
 
 @cache

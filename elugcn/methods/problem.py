@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import scipy.sparse as sp
 import torch
@@ -50,35 +49,22 @@ class GraphView:
 
     def adjacency(self, data: Data) -> CSR:
         """Â of a graph, n×n (n×2n for ``apart``), O(E log E)."""
-        edges, weight = data.edge_index, getattr(data, "edge_weight", None)
-        n = int(data.num_nodes)
-
-        def normalized(edges: Tensor, weight: Tensor | None) -> CSR:
-            return normalized_adjacency(edges, n, weight, self.self_loops)
-
+        n, edges = int(data.num_nodes), data.edge_index
+        weight = getattr(data, "edge_weight", None)
         if self.direction == "both":
-            return normalized(*mirrored(edges, weight, n))
+            edges, weight = mirrored(edges, weight, n)
         if self.direction == "out":
-            return normalized(edges.flip(0), weight)
-        incoming = normalized(edges, weight)
+            edges = edges.flip(0)
+        adj = normalized_adjacency(edges, n, weight, self.self_loops)
         if self.direction != "apart":
-            return incoming
-        outgoing = normalized(edges.flip(0), weight)
-        return CSR.from_scipy(sp.hstack([incoming.to_scipy(), outgoing.to_scipy()]))
+            return adj
+        out = normalized_adjacency(edges.flip(0), n, weight, self.self_loops)
+        return CSR.from_scipy(sp.hstack([adj.to_scipy(), out.to_scipy()]))
 
-    def label_adjacency(self, data: Data) -> CSR:
-        """What labels travel by: Â, with both directions together for ``apart``."""
-        if self.direction == "apart":
-            return GraphView(self.self_loops, "both").adjacency(data)
-        return self.adjacency(data)
-
-    def inputs(
-        self, data: Data, scaler: FeatureScaler, device: torch.device | None = None
-    ) -> GraphInputs:
+    def inputs(self, data: Data, scaler: FeatureScaler) -> GraphInputs:
         """X, scaled and in its faster layout, and Â, of any graph."""
-        device = device or torch.device("cpu")
-        x = as_features(scaler(data.x)).to(device)
-        return GraphInputs(x, self.propagation(self.adjacency(data).to(device)))
+        x = as_features(scaler(data.x))
+        return GraphInputs(x, self.propagation(self.adjacency(data)))
 
     def propagation(self, adj: CSR) -> CSR | MeanPropagation:
         """What the first layer multiplies by, given Â."""
@@ -107,14 +93,10 @@ class Shapes:
     in_channels: int
     out_channels: int
 
-    def to_json(self) -> dict[str, int]:
-        """As a saved model keeps them."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class GraphTraits:
-    """Facts about a graph that search spaces and cost estimates may depend on.
+    """Facts about a graph that search spaces may depend on.
 
     Attributes:
         num_nodes: n.
@@ -144,7 +126,7 @@ class Problem:
 
     Attributes:
         inputs: X (scaled) and Â, what networks compute on.
-        label_adj: What labels travel by: Â, n×n.
+        label_adj: What labels travel by: Â, n×n; both directions for ``apart``.
         y: Class of each node, −1 where unknown. Methods read it at training and
             validation nodes only.
         train_mask: Nodes whose labels are known to the method.
@@ -172,20 +154,19 @@ class Problem:
         """Scale the features and build Â, once, for a checked graph."""
         scaler = FeatureScaler.fit(data.x, _feature_norm(data, config))
         view = GraphView.of(config)
-        x = as_features(scaler(data.x)).to(device)
-        adj = view.adjacency(data).to(device)
-        label_adj = adj
+        adj = label_adj = view.adjacency(data).to(device)
         if view.direction == "apart":
-            label_adj = view.label_adjacency(data).to(device)
+            label_adj = replace(view, direction="both").adjacency(data).to(device)
         names = getattr(data, "class_names", None)
-        num_classes = len(names) if names else int(data.y.max()) + 1
         return cls(
-            inputs=GraphInputs(x, view.propagation(adj)),
+            inputs=GraphInputs(
+                as_features(scaler(data.x)).to(device), view.propagation(adj)
+            ),
             label_adj=label_adj,
             y=data.y.to(device),
             train_mask=data.train_mask.to(device),
             val_mask=data.val_mask.to(device),
-            num_classes=num_classes,
+            num_classes=len(names) if names else int(data.y.max()) + 1,
             scaler=scaler,
             view=view,
             data=data,
@@ -195,10 +176,8 @@ class Problem:
     def seen_with(self, config: MethodConfig) -> Problem:
         """The same graph under another configuration's scaling and direction."""
         view = GraphView.of(config)
-        if config.feature_norm != self.feature_norm or (
-            (view.self_loops, view.direction)
-            != (self.view.self_loops, self.view.direction)
-        ):
+        same_adj = replace(view, order=self.view.order) == self.view
+        if config.feature_norm != self.feature_norm or not same_adj:
             return Problem.of(self.data, config, self.y.device)
         if view == self.view:
             return self
@@ -218,7 +197,7 @@ class Problem:
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """Number of nodes, n."""
         return self.y.numel()
 
     @property
@@ -249,24 +228,23 @@ class Problem:
     @cached_property
     def traits(self) -> GraphTraits:
         """Facts that search spaces may depend on."""
-        source, target = self.data.edge_index
+        data, x = self.data, self.x
+        source, target = data.edge_index
         labels = self.train_labels.cpu()
         known = (labels[source] >= 0) & (labels[target] >= 0) & (source != target)
-        same = (labels[source] == labels[target])[known].double()
-        x = self.x
         return GraphTraits(
             num_nodes=self.num_nodes,
-            num_edges=int(self.data.edge_index.size(1)),
-            num_features=int(self.data.x.size(1)),
+            num_edges=int(data.edge_index.size(1)),
+            num_features=int(data.x.size(1)),
             num_classes=self.num_classes,
             feature_entries=x.nnz if isinstance(x, CSR) else x.numel(),
             sparse_features=isinstance(x, CSR),
-            directed=bool(getattr(self.data, "directed", False)),
-            homophily=float(same.mean()) if same.numel() else float("nan"),
+            directed=bool(getattr(data, "directed", False)),
+            homophily=float((labels[source] == labels[target])[known].double().mean()),
         )
 
 
 def _feature_norm(data: Data, config: MethodConfig) -> str:
     """Tables are scaled by column when they are encoded; ``auto`` leaves them."""
-    scaled: Any = getattr(data, "features_scaled", False)
+    scaled = getattr(data, "features_scaled", False)
     return "none" if scaled and config.feature_norm == "auto" else config.feature_norm

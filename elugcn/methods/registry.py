@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -10,11 +9,11 @@ from typing import Any
 
 from elugcn.errors import InputError
 from elugcn.methods.contract import Method
-from elugcn.methods.options import MethodConfig, make_config
+from elugcn.methods.options import MethodConfig, hint, make_config
 
 # Where each method is defined, in the order of the documentation. Modules are imported
 # when their method is asked for.
-_DEFINED: Mapping[str, str] = {
+_CLASSIFIERS: Mapping[str, str] = {
     "auto": "elugcn.recipe.variants:Auto",
     "elu-gcn": "elugcn.elu.method:ELUGCN",
     "gcn": "elugcn.baselines.gcn:GCN",
@@ -39,23 +38,18 @@ _DEFINED: Mapping[str, str] = {
 ALIASES: Mapping[str, str] = {"elu-gcn-paper": "elu-gcn"}
 # A stage of a method that is useful alone: the ELU graph. It is not a classifier.
 GRAPH_ONLY = "elu-graph"
-_HIDDEN: Mapping[str, str] = {GRAPH_ONLY: "elugcn.elu.method:ELUGraphOnly"}
+_DEFINED = {**_CLASSIFIERS, GRAPH_ONLY: "elugcn.elu.method:ELUGraphOnly"}
 
-METHOD_NAMES: tuple[str, ...] = tuple(_DEFINED)
+METHOD_NAMES: tuple[str, ...] = tuple(_CLASSIFIERS)
 DEFAULT_METHOD = "auto"
 
 
 def resolve_name(name: str) -> str:
     """The current name of a method; an unknown one is an error."""
-    if not isinstance(name, str):
-        raise InputError(f"method must be a name; got {name!r}")
     name = ALIASES.get(name, name)
-    if name in _DEFINED or name in _HIDDEN:
+    if name in _DEFINED:
         return name
-    known = list(_DEFINED)
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-    raise InputError(f"unknown method {name!r}; {hint}")
+    raise InputError(f"unknown method {name!r}; {hint(name, METHOD_NAMES)}")
 
 
 def get_method(name: str) -> Method[Any]:
@@ -65,14 +59,9 @@ def get_method(name: str) -> Method[Any]:
 
 @cache
 def _method(name: str) -> Method[Any]:
-    module, _, attribute = ({**_DEFINED, **_HIDDEN})[name].partition(":")
+    module, _, attribute = _DEFINED[name].partition(":")
     found: Method[Any] = getattr(import_module(module), attribute)()
     return found
-
-
-def all_methods() -> list[Method[Any]]:
-    """Every classifier, in the order of the documentation."""
-    return [get_method(name) for name in METHOD_NAMES]
 
 
 def config_for(name: str, options: Mapping[str, Any]) -> MethodConfig:

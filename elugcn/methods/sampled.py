@@ -115,9 +115,8 @@ class SampledObjective(Objective):
         total = torch.stack(terms).sum() / len(draws)
         ramp = min(1.0, epoch / self.warmup) if self.warmup else 1.0
         if ramp * config.lambda_cons:
-            consistency = consistency_loss(
-                [z[known:] for z in draws], config.sharpening
-            )
+            sampled = [z[known:] for z in draws]
+            consistency = consistency_loss(sampled, config.sharpening)
             total = total + ramp * config.lambda_cons * consistency
         return total
 

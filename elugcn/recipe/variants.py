@@ -27,7 +27,7 @@ from elugcn.elu.utilization import definition_one
 from elugcn.errors import InputError
 from elugcn.methods.contract import FitContext, FitResult, Method, Model
 from elugcn.methods.network import below
-from elugcn.methods.options import make_config
+from elugcn.methods.options import MethodConfig, make_config
 from elugcn.methods.problem import GraphTraits, Problem
 from elugcn.methods.registry import get_method
 
@@ -111,6 +111,23 @@ class AutoConfig(ELUConfig):
             config = make_config(ELUConfig, own | options, "the variants of auto")
             members.append((name, config))
         return members
+
+    def networks(self, entries: int) -> Sequence[MethodConfig]:
+        """The plain GCN, and the members that a graph of this size can afford."""
+        return [self.gcn(), *(member for _, member in self.affordable(entries)[0])]
+
+    @classmethod
+    def merged(
+        cls, values: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """An option that is set holds for every variant, unless variants are given."""
+        merged = super().merged(values, options)
+        if options and "variants" not in options:
+            merged["variants"] = [
+                {key: value for key, value in one.items() if key not in options}
+                for one in values.get("variants", DEFAULT_VARIANTS)
+            ]
+        return merged
 
     def affordable(self, entries: int) -> tuple[list[tuple[str, ELUConfig]], list[str]]:
         """The members to train on a graph of this size, and the names left out.
