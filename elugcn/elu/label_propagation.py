@@ -8,7 +8,7 @@ of that class have on node i.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -16,6 +16,14 @@ from torch import Tensor
 from elugcn.engine import CSR
 
 LabelGraph = Literal["edges", "coupled"]
+
+
+class Propagation(Protocol):
+    """Anything that multiplies a dense matrix: Â, S*, ``Coupled``."""
+
+    def __matmul__(self, z: Tensor, /) -> Tensor:
+        """The product with a matrix of n rows."""
+        ...
 
 
 class Coupled:
@@ -43,7 +51,7 @@ def label_operator(adj: CSR, graph: LabelGraph) -> CSR | Coupled:
 
 
 def propagate_labels(
-    operator: CSR | Coupled,
+    operator: Propagation,
     labels: Tensor,
     num_classes: int,
     steps: int = 50,
