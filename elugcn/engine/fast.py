@@ -30,12 +30,6 @@ _BLOCK_ENTRIES = 2**18
 _MAX_RANK = 64
 
 
-@overload
-def dropout(x: Tensor, p: float) -> Tensor: ...
-@overload
-def dropout(x: CSR, p: float) -> CSR: ...
-@overload
-def dropout(x: Features, p: float) -> Features: ...
 def dropout(x: Features, p: float) -> Features:
     """As ``reference.dropout``; the gradient draws its bits again."""
     if p == 0.0 or isinstance(x, CSR) or x.dim() != 2 or not _fits(x):
