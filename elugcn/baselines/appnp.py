@@ -5,11 +5,9 @@ meet Personalized PageRank", ICLR 2019:
 
     H = MLP(X),    Z⁽⁰⁾ = H,    Z⁽ᵏ⁺¹⁾ = (1 − α) Â Z⁽ᵏ⁾ + α H
 
-Z approaches α (I − (1 − α) Â)⁻¹ H, personalised PageRank with restart probability α.
 The defaults are the paper's for its citation graphs. Here the layers have biases, and
-training ends after ``patience`` epochs without a better accuracy.
-
-An epoch costs O(nnz(X)·h + K·E·c) for K steps and E edges.
+training ends after ``patience`` epochs without a better accuracy. An epoch costs
+O(nnz(X)·h + K·E·c) for K steps and E edges.
 """
 
 from __future__ import annotations
@@ -21,15 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from elugcn.baselines.common import PerGraph, adjacency
-from elugcn.baselines.search import (
-    choices,
-    graph_choices,
-    keeps_features,
-    neighbours_unlike,
-)
+from elugcn.baselines.common import Baseline, PerGraph, adjacency
+from elugcn.baselines.search import Starts, keeps_features, neighbours_unlike, suggest
 from elugcn.engine import CSR, GraphInputs, dropout
-from elugcn.methods.network import NetworkMethod
 from elugcn.methods.options import (
     Count,
     NetworkConfig,
@@ -61,15 +53,10 @@ class APPNPConfig(NetworkConfig):
 
 
 def pagerank(adj: CSR, h: Tensor, steps: int, alpha: float, p: float = 0.0) -> Tensor:
-    """Z after ``steps`` steps, O(steps·nnz(Â)·c).
+    """Z after K ``steps``, O(K·nnz(Â)·c).
 
-    Args:
-        adj: Â, n×n.
-        h: H, n×c.
-        steps: K.
-        alpha: α.
-        p: Probability of dropping an entry of Â. Every step drops from the whole Â:
-            if the masks piled up, step k would see only (1 − p)ᵏ of the edges.
+    Every step drops entries of the whole Â with probability p. If the masks piled up,
+    step k would see only (1 − p)ᵏ of the edges.
     """
     matrices = [adj] * steps
     if p:
@@ -107,45 +94,38 @@ class APPNPNetwork(nn.Module):
 
     def __init__(self, config: APPNPConfig, shapes: Shapes) -> None:
         super().__init__()
-        self.mlp = MLP(
-            shapes.in_channels,
-            config.hidden_channels,
-            shapes.out_channels,
-            config.dropout,
-        )
-        self.steps = config.steps
-        self.alpha = config.alpha
-        self.edge_dropout = config.edge_dropout
+        self.config = config
+        ends = (shapes.in_channels, config.hidden_channels, shapes.out_channels)
+        self.mlp = MLP(*ends, config.dropout)
         # A masked Â is not symmetric. Its transposed indices are found once.
         self.asymmetric = PerGraph(lambda adj: replace(adj, symmetric=False))
 
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Logits n×c."""
-        p = self.edge_dropout if self.training else 0.0
+        config = self.config
+        p = config.edge_dropout if self.training else 0.0
         adj = self.asymmetric(inputs) if p else adjacency(inputs)
-        return pagerank(adj, self.mlp(inputs), self.steps, self.alpha, p)
+        return pagerank(adj, self.mlp(inputs), config.steps, config.alpha, p)
 
     def first_layer(self) -> list[nn.Parameter]:
         """What the paper decays."""
         return self.mlp.first_layer()
 
 
-class APPNP(NetworkMethod[APPNPConfig]):
+class APPNP(Baseline[APPNPConfig]):
     """Predict, then propagate."""
 
     name = "appnp"
     summary = "an MLP spread by PageRank"
     Config = APPNPConfig
-
-    def build(self, config: APPNPConfig, shapes: Shapes) -> APPNPNetwork:
-        """An MLP and its propagation."""
-        return APPNPNetwork(config, shapes)
+    Network = APPNPNetwork
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Restart, dropout and training."""
         unlike = neighbours_unlike(traits)
-        return graph_choices(trial, traits) | choices(
+        return suggest(
             trial,
+            traits,
             hidden_channels=(64, 128),
             alpha=(0.1, 0.5, 0.9) if unlike else (0.05, 0.1, 0.2, 0.5),
             dropout=(0.0, 0.3, 0.5) if keeps_features(traits) else (0.3, 0.5, 0.7),
@@ -154,7 +134,7 @@ class APPNP(NetworkMethod[APPNPConfig]):
             weight_decay=(0.0, 5e-4, 5e-3),
         )
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings, and a common simplification of them."""
         if keeps_features(traits):
             whole = {"feature_norm": "none", "dropout": 0.0, "edge_dropout": 0.0}

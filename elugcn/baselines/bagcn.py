@@ -18,35 +18,28 @@ our choice:
 
 In InfoNCE up to ``anchors`` random nodes are compared; the same node is the positive.
 The best v are found without gradients, over all pairs in blocks of rows, O(n²·m), every
-``refresh`` epochs. The scores of the n·k pairs that are kept are computed again with
-gradients. What u alone adds to its scores cancels in the softmax. The logits of any
-graph are those of shortcuts found with the selected weights, so validation selects
-among the epochs after which the shortcuts are found anew. Other epochs cost
-O((nnz(X) + n·k)·(m + h) + E·h).
+``refresh`` epochs; the scores of the n·k pairs that are kept are computed again with
+gradients. The logits of any graph are those of shortcuts found with the selected
+weights, so validation selects among the epochs after which the shortcuts are found
+anew. Other epochs cost O((nnz(X) + n·k)·(m + h) + E·h).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.learned_graph import (
-    Count,
+from elugcn.baselines.common import (
+    Baseline,
+    BaselineObjective,
     InputDropoutConfig,
-    LearnedGraphMethod,
-    LearnedGraphObjective,
-    NonNegative,
-    Positive,
-    Probability,
     adjacency,
-    common_space,
 )
-from elugcn.baselines.search import choices
+from elugcn.baselines.search import Starts, suggest_learned
 from elugcn.baselines.similar_nodes import best_partners
 from elugcn.engine import (
     CSR,
@@ -58,7 +51,13 @@ from elugcn.engine import (
     spmm,
     weighted_spmm,
 )
-from elugcn.methods.options import MAX_COUNT
+from elugcn.methods.options import (
+    MAX_COUNT,
+    Count,
+    NonNegative,
+    Positive,
+    Probability,
+)
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.models.losses import info_nce
 
@@ -97,18 +96,12 @@ class Biaffine(nn.Module):
         self.weight = nn.Parameter(torch.empty(channels + 1, channels + 1))
         nn.init.xavier_uniform_(self.weight)
 
-    def factors(self, p: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, p: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
         """n×(m+1) each, whose inner products are the scores; O(n·m²)."""
-        p, r = F.pad(p, (0, 1), value=1.0), F.pad(r, (0, 1), value=1.0)
-        return p @ self.weight, r
-
-    def forward(self, p: Tensor, r: Tensor, pairs: CSR) -> Tensor:
-        """The score of each stored entry of ``pairs``, O(n·m² + nnz·m)."""
-        return pair_products(pairs, *self.factors(p, r))
+        return F.pad(p, (0, 1), value=1.0) @ self.weight, F.pad(r, (0, 1), value=1.0)
 
 
-@dataclass(frozen=True)
-class BothViews:
+class BothViews(NamedTuple):
     """Fused logits Z, the logits Z₁ and Z₂ of each view, and their hidden H₁ and H₂."""
 
     logits: Tensor
@@ -143,13 +136,12 @@ class BAGCNNetwork(nn.Module):
     def shortcuts(self, inputs: GraphInputs) -> CSR:
         """The k best nodes of each node beyond its neighbours, as a pattern n×n.
 
-        Neighbours are the stored entries of Â. A node with fewer than k others has
-        fewer shortcuts. O(nnz(X)·m + n²·m) time, O(n·k) memory.
+        A node with fewer than k others has fewer. O(nnz(X)·m + n²·m) time.
         """
         roles = 2 * self.config.roles
         z = dropout_linear(inputs.x, self.weight[:, :roles].contiguous(), 0.0)
         asks, asked = F.relu(z + self.bias[:roles]).chunk(2, dim=1)
-        left, right = self.biaffine.factors(asks, asked)
+        left, right = self.biaffine(asks, asked)
         index, score = best_partners(left, right, self.config.k, adjacency(inputs))
         there = score > -torch.inf
         crow = F.pad(there.sum(dim=1).cumsum(0), (1, 0)).int()
@@ -167,23 +159,19 @@ class BAGCNNetwork(nn.Module):
         asks, asked, near, far = torch.split(z, self.widths, dim=1)
         bias = torch.split(self.bias, self.widths)
         p, r = self._drop(F.relu(asks + bias[0])), self._drop(F.relu(asked + bias[1]))
-        share = row_softmax(pairs, self.biaffine(p, r, pairs))
+        share = row_softmax(pairs, pair_products(pairs, *self.biaffine(p, r)))
         h2 = weighted_spmm(pairs, share, self._drop(F.relu(far + bias[3])))
         h1 = F.relu(spmm(adj, near, bias[2]))
         z1 = spmm(adj, F.linear(self._drop(h1), self.local.weight), self.local.bias)
         z2 = self.distant(h2)
         return BothViews(z1 + config.beta * z2, z1, z2, h1, h2)
 
-    def first_layer(self) -> list[nn.Parameter]:
-        """The parameters that ``decay="first"`` decays."""
-        return [self.weight, self.bias]
-
     def _drop(self, z: Tensor) -> Tensor:
         return dropout(z, self.config.dropout if self.training else 0.0)
 
 
-class BAGCNObjective(LearnedGraphObjective[BAGCNNetwork, BAGCNConfig]):
-    """Cross-entropy of the views and their contrast, over shortcuts found regularly."""
+class BAGCNObjective(BaselineObjective[BAGCNNetwork, BAGCNConfig]):
+    """L, over shortcuts that are found regularly."""
 
     def __init__(
         self, model: BAGCNNetwork, problem: Problem, config: BAGCNConfig
@@ -197,19 +185,11 @@ class BAGCNObjective(LearnedGraphObjective[BAGCNNetwork, BAGCNConfig]):
 
     def loss(self, epoch: int) -> Tensor:
         """L."""
-        return self.loss_of(self.model.views(self.inputs, self.pairs))
-
-    def loss_of(self, both: BothViews) -> Tensor:
-        """L of given views, O(n·c + anchors²·h)."""
-        config = self.config
-
-        def ce(logits: Tensor) -> Tensor:
-            known = logits.index_select(0, self.train_index)
-            return F.cross_entropy(known, self.target)
-
-        total = ce(both.logits)
+        config, both = self.config, self.model.views(self.inputs, self.pairs)
+        total = self._cross_entropy(both.logits)
         if config.omega:
-            total = total + config.omega * (ce(both.local) + ce(both.distant))
+            each = [self._cross_entropy(z) for z in (both.local, both.distant)]
+            total = total + config.omega * (each[0] + each[1])
         if config.mu:
             n = both.logits.size(0)
             some = torch.randperm(n, device=both.logits.device)[: config.anchors]
@@ -223,8 +203,12 @@ class BAGCNObjective(LearnedGraphObjective[BAGCNNetwork, BAGCNConfig]):
         self.pairs = self.model.shortcuts(self.inputs)
         return self.model.views(self.inputs, self.pairs).logits[self.val_index]
 
+    def _cross_entropy(self, logits: Tensor) -> Tensor:
+        known = logits.index_select(0, self.train_index)
+        return F.cross_entropy(known, self.target)
 
-class BAGCN(LearnedGraphMethod[BAGCNConfig]):
+
+class BAGCN(Baseline[BAGCNConfig]):
     """BAGCN as reconstructed from its abstract."""
 
     name = "bagcn"
@@ -235,8 +219,9 @@ class BAGCN(LearnedGraphMethod[BAGCNConfig]):
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Shortcuts, weights of the terms, dropout and training."""
-        found = common_space(trial, traits) | choices(
+        found = suggest_learned(
             trial,
+            traits,
             k=(5, 10, 20),
             beta=(0.1, 0.5, 1.0),
             mu=(0.1, 0.5, 1.0),
@@ -245,6 +230,6 @@ class BAGCN(LearnedGraphMethod[BAGCNConfig]):
         )
         return found | {"epochs": 600}
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The defaults and a larger neighbourhood; the authors published nothing."""
         return [{}, {"k": 20, "beta": 1.0, "mu": 0.1}]

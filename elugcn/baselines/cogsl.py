@@ -10,34 +10,27 @@ Liu et al., "Compact Graph Structure Learning via Mutual Information Compression
 
 β_u is the softmax over the views of a (l log p₁ + (1 − l) log(p₁ − p₂)) for the two
 largest class probabilities p₁ ≥ p₂ that the view's classifier gives node u: the surer
-view counts for more. (The published score of a pair has a part of u, too; it cancels in
-the softmax of row u.) Three sets of weights take turns:
+view counts for more. Three sets of weights take turns:
 
     (a) the estimators of the views:      min L_cls − w L_mi
     (b) the classifiers:                  min L_cls = 0.3 CE(V*) + 0.35 Σ_i CE(V_i'')
     (c) the estimators of information:    min L_mi
 
-where L_mi = 0.3 l(V₁'', V₂'') + 0.35 Σ_i l(V*, V_i''),
+    L_mi = 0.3 l(V₁'', V₂'') + 0.35 Σ_i l(V*, V_i'')
 
-with ``view_steps``, ``classifier_steps`` and ``mi_steps`` steps in each round t, and
-w = clip(ln(1 + growth · t), 0.05, 0.1). l is InfoNCE between the vectors that a GCN
-layer and a shared projection give to each node on either graph. It is a loss: to subtract it
+with ``view_steps``, ``classifier_steps`` and ``mi_steps`` steps in each round t, and w
+= clip(ln(1 + growth · t), 0.05, 0.1). l is InfoNCE between the vectors that a GCN layer
+and a shared projection give to each node on either graph. It is a loss: to subtract it
 in (a) makes the views say less about each other. An epoch is one step of (b).
 
-This is a sparse variant, which makes graphs possible on which the published dense code
-runs out of memory. V₂ holds the ``k`` largest PageRank entries of each row where the
-paper keeps all; an estimator re-weights the pairs that its view holds, where the paper
-also offers pairs two hops apart; InfoNCE compares ``anchors`` sampled nodes; views are
-fixed, without dropout, while classifiers learn; classifiers also drop entries of X
-(``input_dropout=0`` does not, as in the published code).
-
-The defaults follow what is in public use for Cora, with a smaller learning rate of the
-estimators and, to save time, fewer steps of (a) and (c), which are 5, 1 and 10 there.
-Training ends after 100 rounds, or 100 steps of (b) without a better validation, where
-the authors' code has 200 rounds; dropout is on nodes, not on pairs.
-
-Each step costs O(nnz(X)·h + E·h), E the entries of both views; the PageRank costs 10
-products with n columns, once.
+This is a sparse variant, for graphs on which the published dense code runs out of
+memory. V₂ holds the ``k`` largest PageRank entries of each row where the paper keeps
+all; an estimator re-weights the pairs that its view holds, where the paper also offers
+pairs two hops apart; InfoNCE compares ``anchors`` sampled nodes; views are fixed,
+without dropout, while classifiers learn; dropout is on nodes, not on pairs; classifiers
+also drop entries of X. The defaults follow what is in public use for Cora, with a
+smaller learning rate of the estimators and fewer steps and rounds (5, 1, 10 and 200
+there). A step costs O(nnz(X)·h + E·h), E the entries of both views.
 """
 
 from __future__ import annotations
@@ -52,21 +45,13 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.learned_graph import (
-    Count,
+from elugcn.baselines.common import (
+    Baseline,
+    BaselineObjective,
     InputDropoutConfig,
-    LearnedGraphMethod,
-    LearnedGraphObjective,
-    NonNegative,
     PerGraph,
-    Positive,
-    Probability,
-    Share,
-    common_space,
-    is_dense,
-    is_large,
 )
-from elugcn.baselines.search import choices
+from elugcn.baselines.search import Starts, is_dense, is_large, suggest_learned
 from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN
 from elugcn.engine import (
     CSR,
@@ -78,7 +63,14 @@ from elugcn.engine import (
     row_softmax,
     spmm,
 )
-from elugcn.methods.options import MAX_COUNT
+from elugcn.methods.options import (
+    Count,
+    NonNegative,
+    Positive,
+    Probability,
+    Share,
+    Steps,
+)
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.models.losses import info_nce
 
@@ -125,9 +117,9 @@ class CoGSLConfig(InputDropoutConfig):
     mi_channels: Count = 32
     mi_lr: Positive = 0.01
     anchors: Count = 512
-    view_steps: int = Field(2, ge=0, le=MAX_COUNT)
+    view_steps: Steps = 2
     classifier_steps: Count = 5
-    mi_steps: int = Field(4, ge=0, le=MAX_COUNT)
+    mi_steps: Steps = 4
     growth: NonNegative = 1e-3
     dropout: Probability = 0.5
 
@@ -143,16 +135,8 @@ def topk_pagerank(adj: CSR, alpha: float, k: int, steps: int = STEPS) -> CSR:
     """The k largest entries, not zero, of each row of Π = α (I − (1 − α) Â)⁻¹.
 
     Rows are iterated in blocks, Π ← (1 − α) Π Â + α I from Π = I, and cut to their
-    largest entries before the next block.
-
-    Args:
-        adj: Â, n×n.
-        alpha: Probability of a restart, in (0, 1].
-        k: Entries per row.
-        steps: Products with Â; the error of Π is about (1 − α)^steps.
-
-    Cost:
-        O(steps·n·nnz(Â)) time, O(n·k) memory.
+    largest entries before the next block; the error is about (1 − α)^steps.
+    O(steps·n·nnz(Â)) time, O(n·k) memory.
     """
     n, device = adj.shape[0], adj.col.device
     k, size = min(k, n), max(1, BLOCK // max(1, n))
@@ -177,7 +161,7 @@ def topk_pagerank(adj: CSR, alpha: float, k: int, steps: int = STEPS) -> CSR:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A view V_i as it is given, and where the entries of V' + V'ᵀ come from.
+    """A view V_i, and where the entries of V' + V'ᵀ come from.
 
     Attributes:
         given: V_i, whose entries the estimator re-weights.
@@ -195,7 +179,7 @@ class View:
     @classmethod
     def of(cls, given: CSR) -> View:
         """Lay out V + Vᵀ, O(nnz log nnz)."""
-        n, nnz = given.shape[0], given.nnz
+        n, nnz, dtype = given.shape[0], given.nnz, given.crow.dtype
         row, col = given.row, given.col.long()
         key = row * n + col
         union = torch.unique(torch.cat([key, col * n + row]))
@@ -207,7 +191,6 @@ class View:
             return torch.where(key[at] == wanted, at, nnz) if nnz else at
 
         ones = torch.ones(u.numel(), device=u.device)
-        dtype = given.crow.dtype
         both = CSR(crow.to(dtype), v.to(dtype), ones, n)
         # The transpose of a symmetric Â is no use: π is not symmetric.
         given = replace(given, symmetric=False)
@@ -229,12 +212,7 @@ def given_views(adj: CSR, restart: float, k: int) -> tuple[View, View]:
 
 
 class Fused:
-    """V* = Σ diag(β_i) V_i''.
-
-    Args:
-        graphs: V₁'' and V₂''.
-        beta: β, n×2.
-    """
+    """V* = Σ diag(β_i) V_i'' for ``graphs`` V₁'' and V₂'' and β, n×2."""
 
     def __init__(self, graphs: Sequence[Propagation], beta: Tensor) -> None:
         self.graphs = graphs
@@ -247,13 +225,7 @@ class Fused:
 
 
 def fusion_weights(logits: Sequence[Tensor], lam: float, power: float) -> Tensor:
-    """β, n×2: how much each view counts for each node, O(n·c).
-
-    Args:
-        logits: Of each view's classifier, n×c.
-        lam: l, the share of the largest probability; the rest is the gap's.
-        power: a.
-    """
+    """β, n×2: how much each view counts for each node, given its logits n×c."""
     sure = []
     for z in logits:
         top = F.softmax(z, dim=1).topk(min(2, z.size(1)), dim=1).values
@@ -292,20 +264,17 @@ class CoGSLNetwork(nn.Module):
     def __init__(self, config: CoGSLConfig, shapes: Shapes) -> None:
         super().__init__()
         self.config = config
-        d = shapes.in_channels
-        ends = (d, config.hidden_channels, shapes.out_channels)
         self.estimators = nn.ModuleList(
-            Estimator(d, mu, config) for mu in (config.mu1, config.mu2)
+            Estimator(shapes.in_channels, mu, config) for mu in (config.mu1, config.mu2)
         )
         self.classifiers = nn.ModuleList(
-            WeightedGCN(*ends, config.dropout, config.first_dropout) for _ in range(3)
+            WeightedGCN(config, shapes, config.first_dropout) for _ in range(3)
         )
         self.given = PerGraph(lambda adj: given_views(adj, config.restart, config.k))
 
     def views(self, inputs: GraphInputs) -> list[Propagation]:
         """V₁'' and V₂''."""
-        given = self.given(inputs)
-        pairs = zip(self.estimators, given, strict=True)
+        pairs = zip(self.estimators, self.given(inputs), strict=True)
         return [estimate(inputs.x, view) for estimate, view in pairs]
 
     def classify(
@@ -321,15 +290,6 @@ class CoGSLNetwork(nn.Module):
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Logits n×c on V*."""
         return self.classify(inputs.x, self.views(inputs))[0][-1]
-
-    def first_layer(self) -> list[nn.Parameter]:
-        """What ``decay="first"`` decays: the first layers of the classifiers."""
-        return [
-            p
-            for gcn in self.classifiers
-            if isinstance(gcn, WeightedGCN)
-            for p in gcn.first_layer()
-        ]
 
 
 # --- mutual information ------------------------------------------------------------
@@ -352,16 +312,15 @@ class Anchors:
     @classmethod
     def of(cls, view: Propagation, nodes: Tensor) -> Anchors:
         """The rows ``nodes`` of a view, O(their entries)."""
-        pattern = view.matrix
-        start = pattern.crow.long()
+        pattern, start = view.matrix, view.matrix.crow.long()
         count = (start[1:] - start[:-1])[nodes]
         crow = F.pad(count.cumsum(0), (1, 0))
-        row = torch.repeat_interleave(count)
-        places = torch.arange(row.numel(), device=row.device) - crow[row]
-        places += start[nodes][row]
-        dtype, col = pattern.crow.dtype, pattern.col[places]
-        ones = torch.ones(col.numel(), device=col.device)
-        return cls(nodes, CSR(crow.to(dtype), col, ones, pattern.n_cols), places)
+        shift = (start[nodes] - crow[:-1]).repeat_interleave(count)
+        places = torch.arange(shift.numel(), device=shift.device) + shift
+        values = torch.ones(places.numel(), device=places.device)
+        crow = crow.to(pattern.crow.dtype)
+        part = CSR(crow, pattern.col[places], values, pattern.n_cols)
+        return cls(nodes, part, places)
 
     def rows(self, view: Propagation, z: Tensor) -> Tensor:
         """These rows of V'' Z, with gradients to both."""
@@ -374,13 +333,7 @@ class Anchors:
 
 
 class MutualInformation(nn.Module):
-    """L_mi: three encoders, one per graph, and their projection.
-
-    Args:
-        in_channels: d.
-        hidden_channels: Width h of the vectors.
-        tau: Temperature of InfoNCE.
-    """
+    """L_mi: three encoders of width h, one per graph, and their projection."""
 
     def __init__(self, in_channels: int, hidden_channels: int, tau: float) -> None:
         super().__init__()
@@ -400,13 +353,7 @@ class MutualInformation(nn.Module):
     def forward(
         self, encoded: Tensor, fused: Fused, anchors: Sequence[Anchors]
     ) -> Tensor:
-        """L_mi = 0.3 l(V₁'', V₂'') + 0.35 Σ_i l(V*, V_i''), O(m·h·(m + row)).
-
-        Args:
-            encoded: X W.
-            fused: V*, and with it V₁'' and V₂''.
-            anchors: The sample, in each view.
-        """
+        """L_mi of a sample, ``anchors`` in each view, for X W ``encoded``."""
         own = encoded.chunk(3, dim=1)
         first, second = (
             a.rows(v, torch.cat([own[i], own[2]], dim=1)).chunk(2, dim=1)
@@ -423,14 +370,11 @@ class MutualInformation(nn.Module):
 # --- turns -------------------------------------------------------------------------
 
 
-class CoGSLObjective(LearnedGraphObjective[CoGSLNetwork, CoGSLConfig]):
+class CoGSLObjective(BaselineObjective[CoGSLNetwork, CoGSLConfig]):
     """The three sets of weights and the steps of each.
 
     The training loop takes the steps of the classifiers; at the start of a round the
-    other two have theirs.
-
-    Attributes:
-        views: V₁'' and V₂'' without gradients and without dropout.
+    other two have theirs. ``views`` are V₁'' and V₂'' without gradients and dropout.
     """
 
     def __init__(
@@ -440,12 +384,9 @@ class CoGSLObjective(LearnedGraphObjective[CoGSLNetwork, CoGSLConfig]):
         d = problem.shapes.in_channels
         self.mutual = MutualInformation(d, config.mi_channels, config.tau)
         self.mutual.to(problem.y.device)
-        self.of_views = torch.optim.Adam(
-            model.estimators.parameters(), config.estimator_lr, fused=True
-        )
-        self.of_mi = torch.optim.Adam(
-            self.mutual.parameters(), config.mi_lr, fused=True
-        )
+        estimators, mutual = model.estimators.parameters(), self.mutual.parameters()
+        self.of_views = torch.optim.Adam(estimators, config.estimator_lr, fused=True)
+        self.of_mi = torch.optim.Adam(mutual, config.mi_lr, fused=True)
         self.decay = torch.optim.lr_scheduler.ExponentialLR(self.of_views, 0.99)
         self.views = self.fixed_views()
 
@@ -453,7 +394,7 @@ class CoGSLObjective(LearnedGraphObjective[CoGSLNetwork, CoGSLConfig]):
         """L_cls for the classifiers."""
         turn, step = divmod(epoch, self.config.classifier_steps)
         if step == 0:
-            if turn:
+            if turn and self.config.mi_steps:
                 self.learn_information()
             self.learn_views(turn)
         return self.classification(self.model.classify(self.inputs.x, self.views)[0])
@@ -492,8 +433,6 @@ class CoGSLObjective(LearnedGraphObjective[CoGSLNetwork, CoGSLConfig]):
 
     def learn_information(self) -> None:
         """Turn (c)."""
-        if not self.config.mi_steps:
-            return
         with torch.no_grad():
             _, fused = self.model.classify(self.inputs.x, self.views)
         anchors = self.sample()
@@ -520,7 +459,7 @@ class CoGSLObjective(LearnedGraphObjective[CoGSLNetwork, CoGSLConfig]):
         return views
 
 
-class CoGSL(LearnedGraphMethod[CoGSLConfig]):
+class CoGSL(Baseline[CoGSLConfig]):
     """CoGSL, sparse variant."""
 
     name = "cogsl"
@@ -531,8 +470,9 @@ class CoGSL(LearnedGraphMethod[CoGSLConfig]):
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Views, fusion, dropout and training."""
-        found = common_space(trial, traits) | choices(
+        found = suggest_learned(
             trial,
+            traits,
             hidden_channels=(16, 64),
             restart=(0.1, 0.15, 0.3),
             mu1=(0.1, 0.5, 1.0),
@@ -545,7 +485,7 @@ class CoGSL(LearnedGraphMethod[CoGSLConfig]):
         large = is_dense(traits) or is_large(traits)
         return found | ({"k": 20, "view_steps": 1, "mi_steps": 2} if large else {})
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """Close to what is used for Cora, and to the authors' for Citeseer."""
         theirs = {"hidden_channels": 16, "mu1": 0.1, "mu2": 0.1, "lam": 0.5}
         return [{}, theirs | {"restart": 0.1, "estimator_lr": 0.001}]

@@ -1,15 +1,31 @@
-"""What the baselines share: an option, Â, and what is derived from it."""
+"""What the baselines share: options, training, and what is derived from Â."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from torch import nn
 
 from elugcn.engine import CSR, GraphInputs
-from elugcn.methods.options import NetworkConfig, Probability
+from elugcn.methods.contract import FitContext
+from elugcn.methods.network import NetworkMethod, Supervised
+from elugcn.methods.options import NetworkConfig, Probability, TrainConfig
+from elugcn.methods.problem import Problem, Shapes
+from elugcn.training.loop import Objective
+
+ConfigT = TypeVar("ConfigT", bound=TrainConfig)
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+Derived = TypeVar("Derived")
 
 
-class InputDropoutConfig(NetworkConfig):
+class BaselineConfig(NetworkConfig):
+    """A network of which all parameters decay alike."""
+
+    decay: Literal["all"] = "all"
+
+
+class InputDropoutConfig(BaselineConfig):
     """A network that may drop entries of X with a probability of their own.
 
     Attributes:
@@ -24,13 +40,36 @@ class InputDropoutConfig(NetworkConfig):
         return self.dropout if self.input_dropout is None else self.input_dropout
 
 
+class BaselineObjective(Supervised, Generic[NetworkT, ConfigT]):
+    """Cross-entropy on the training nodes; subclasses add terms that options weigh."""
+
+    def __init__(self, model: NetworkT, problem: Problem, config: ConfigT) -> None:
+        super().__init__(model, problem)
+        self.model = model
+        self.config = config
+
+
+class Baseline(NetworkMethod[ConfigT], Generic[ConfigT]):
+    """A method given by the classes of its options, network and objective."""
+
+    Network: ClassVar[Callable[..., nn.Module]]
+    Objective: ClassVar[Callable[..., Objective]] = BaselineObjective
+
+    def build(self, config: ConfigT, shapes: Shapes) -> nn.Module:
+        """The network, with initial weights."""
+        return self.Network(config, shapes)
+
+    def objective(
+        self, network: nn.Module, problem: Problem, config: ConfigT, context: FitContext
+    ) -> Any:
+        """What is minimised."""
+        return self.Objective(network, problem, config)
+
+
 def adjacency(inputs: GraphInputs) -> CSR:
     """Â as a matrix: these methods read its entries, or all its powers."""
     assert isinstance(inputs.adj, CSR)
     return inputs.adj
-
-
-Derived = TypeVar("Derived")
 
 
 class PerGraph(Generic[Derived]):

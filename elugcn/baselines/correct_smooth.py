@@ -9,11 +9,9 @@ self-loops), and every propagation keeps a share of its start:
     smooth    G⁰ = Y on training nodes, Z' elsewhere;  G ← α₂ S G + (1 − α₂) G⁰
 
 Both are PyG's ``CorrectAndSmooth``. With ``autoscale`` s_i makes row i as large as the
-mean error of a training node; otherwise s is ``scale``. Only training labels are read;
-validation labels select the epoch of the base model. The paper tunes α₁, α₂ and s per
-dataset, and finds base models sufficient that know nothing of the graph.
-
-Cost after the base model: O((L₁ + L₂)·E·c) for L₁ and L₂ steps.
+mean error of a training node; otherwise s is ``scale``. Only training labels are read.
+The paper tunes α₁, α₂ and s per dataset, and finds base models sufficient that know
+nothing of the graph. Cost after the base model: O((L₁ + L₂)·E·c) for L₁ and L₂ steps.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import CorrectAndSmooth
 
-from elugcn.baselines.search import choices, graph_choices, keeps_features
+from elugcn.baselines.search import Starts, keeps_features, suggest
 from elugcn.data.features import sparse_rows
 from elugcn.methods.contract import AnyMethod, FitContext, FitResult, Method, Model
 from elugcn.methods.options import (
@@ -68,8 +66,9 @@ class CorrectSmoothConfig(NetworkConfig):
     def base_model(self) -> tuple[AnyMethod, MethodConfig]:
         """The method of the base model and its options."""
         # Logistic regression is SGC that looks at no neighbour.
-        name, own = ("sgc", {"order": 0}) if self.base == "linear" else (self.base, {})
-        method = get_method(name)
+        linear = self.base == "linear"
+        own: dict[str, Any] = {"order": 0, "decay": "all"} if linear else {}
+        method = get_method("sgc" if linear else self.base)
         shared = set(NetworkConfig.model_fields) & set(method.Config.model_fields)
         options = {k: v for k, v in self.model_dump().items() if k in shared}
         return method, method.Config.model_validate(options | own)
@@ -79,13 +78,9 @@ class CorrectSmoothConfig(NetworkConfig):
 def correct_and_smooth(
     logits: Tensor, labels: Tensor, data: Data, config: CorrectSmoothConfig
 ) -> Tensor:
-    """Logarithms of the final scores, n×c.
+    """Logarithms of the final scores, n×c, of the base model's logits.
 
-    Args:
-        logits: The base model's, n×c.
-        labels: Class of the nodes whose label may be used, −1 elsewhere.
-        data: The graph.
-        config: The propagations.
+    ``labels`` are the classes of the nodes whose label may be used, −1 elsewhere.
     """
     s = GraphView(self_loops=False, direction=config.direction).adjacency(data)
     adj = sparse_rows(s.crow, s.col, s.value, s.n_cols).to(logits.device)
@@ -172,8 +167,9 @@ class CorrectSmooth(Method[CorrectSmoothConfig]):
         """The base model, its training, and both propagations."""
         kept = keeps_features(traits)
         alphas = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-        return graph_choices(trial, traits) | choices(
+        return suggest(
             trial,
+            traits,
             base=("mlp", "linear", "gcn"),
             dropout=(0.0, 0.3, 0.5) if kept else (0.3, 0.5, 0.7),
             lr=(0.005, 0.01, 0.02),
@@ -183,7 +179,7 @@ class CorrectSmooth(Method[CorrectSmoothConfig]):
             autoscale=(True, False),
         )
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """One for each base; the linear one is trained as SGC is."""
         mlp: dict[str, Any] = {}
         if keeps_features(traits):

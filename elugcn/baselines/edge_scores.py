@@ -30,13 +30,7 @@ class Ends(NamedTuple):
 
 
 class EdgeScorer(nn.Module):
-    """An MLP with one hidden layer on the two ends of an edge.
-
-    Args:
-        in_channels: d.
-        hidden_channels: Width h of the hidden layer, per end if separate.
-        joint: Whether hidden units see both ends.
-    """
+    """An MLP on the two ends of an edge; ``joint``: hidden units see both ends."""
 
     def __init__(
         self, in_channels: int, hidden_channels: int, joint: bool = True
@@ -73,11 +67,10 @@ class EdgeScorer(nn.Module):
     @torch.no_grad()
     def all_scores(self, ends: Ends, pattern: CSR) -> Tensor:
         """Scores of all stored entries without gradients: O(E·h) time, O(E) memory."""
-        out = ends.receiver.new_empty(pattern.nnz)
-        for i in range(0, pattern.nnz, BLOCK):
-            row, col = pattern.row[i : i + BLOCK], pattern.col[i : i + BLOCK]
-            out[i : i + BLOCK] = self.scores(ends, row, col)
-        return out
+        blocks = zip(
+            *(torch.split(i, BLOCK) for i in (pattern.row, pattern.col)), strict=True
+        )
+        return torch.cat([self.scores(ends, row, col) for row, col in blocks])
 
     def forward(self, x: Features, pattern: CSR) -> Tensor:
         """Scores of all stored entries, with gradients."""

@@ -6,12 +6,11 @@ Veličković et al., "Graph Attention Networks", ICLR 2018. Two layers of
     out_i = Σ_j α_ij W x_j + b
 
 with ELU between. The heads of the first layer stand side by side, those of the second
-are averaged. The defaults are the paper's for Cora and Citeseer. Two things differ: the
-paper also drops entries of W x, and it trains until neither accuracy nor loss improves;
-here training ends after ``patience`` epochs without a better accuracy.
-
-An epoch costs O(nnz(X)·k·h + E·k·h) time and O(E·k) memory, for E edges and k heads of
-width h.
+are averaged. Attention depends on which edges there are, not on their weights. The
+defaults are the paper's for Cora and Citeseer. Two things differ: the paper also drops
+entries of W x, and it trains until neither accuracy nor loss improves; here training
+ends after ``patience`` epochs without a better accuracy. An epoch costs
+O(nnz(X)·k·h + E·k·h) time and O(E·k) memory, for E edges and k heads of width h.
 """
 
 from __future__ import annotations
@@ -23,15 +22,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
-from elugcn.baselines.common import adjacency
-from elugcn.baselines.search import choices, graph_choices, is_large, keeps_features
+from elugcn.baselines.common import Baseline, BaselineConfig, adjacency
+from elugcn.baselines.search import Starts, is_large, keeps_features, suggest
 from elugcn.engine import CSR, GraphInputs, attend, dropout, dropout_linear
-from elugcn.methods.network import NetworkMethod
-from elugcn.methods.options import Count, NetworkConfig, Positive, Probability
+from elugcn.methods.options import Count, Positive, Probability
 from elugcn.methods.problem import GraphTraits, Shapes
 
 
-class GATConfig(NetworkConfig):
+class GATConfig(BaselineConfig):
     """Options of GAT.
 
     Attributes:
@@ -54,8 +52,7 @@ class Attention(nn.Module):
     """One layer, with the names, shapes and initial values of PyG's ``GATConv``.
 
     Args:
-        in_channels: Width of the input; None if the input is X W already. The layer
-            then has no W.
+        in_channels: Width of the input; None: the input is X W, the layer has no W.
         out_channels: Width c of one head.
         heads: k.
         concat: Heads side by side (n×k·c), else their mean (n×c).
@@ -97,11 +94,7 @@ class Attention(nn.Module):
 
 
 class GATNetwork(nn.Module):
-    """Two attention layers with ELU between.
-
-    Attention depends on which edges there are, not on their weights. The neighbours
-    are the stored entries of Â.
-    """
+    """Two attention layers with ELU between."""
 
     def __init__(self, config: GATConfig, shapes: Shapes) -> None:
         super().__init__()
@@ -121,26 +114,20 @@ class GATNetwork(nn.Module):
         out: Tensor = self.second(h, adj)
         return out
 
-    def first_layer(self) -> list[nn.Parameter]:
-        """What ``decay="first"`` decays."""
-        return [self.weight, *self.first.parameters()]
 
-
-class GAT(NetworkMethod[GATConfig]):
+class GAT(Baseline[GATConfig]):
     """Graph attention network."""
 
     name = "gat"
     summary = "attention over neighbours"
     Config = GATConfig
-
-    def build(self, config: GATConfig, shapes: Shapes) -> GATNetwork:
-        """Two attention layers."""
-        return GATNetwork(config, shapes)
+    Network = GATNetwork
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Width, heads, dropout and training."""
-        return graph_choices(trial, traits) | choices(
+        return suggest(
             trial,
+            traits,
             hidden_channels=(8, 16),
             heads=(4, 8),
             out_heads=(1, 8),
@@ -150,7 +137,7 @@ class GAT(NetworkMethod[GATConfig]):
             weight_decay=(0.0, 5e-4, 1e-3, 5e-3),
         )
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings for Cora and Citeseer, and for Pubmed."""
         pubmed = {"out_heads": 8, "lr": 0.01, "weight_decay": 1e-3}
         kept = {"feature_norm": "none", "dropout": 0.0, "attention_dropout": 0.3}

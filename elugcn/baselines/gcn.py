@@ -2,66 +2,52 @@
 
     Z = Â σ(Â X W₁) W₂
 
-with dropout before both weights and biases, trained by cross-entropy on the training
-nodes. It is the two-view GCN without the ELU graph. Two things differ from the paper:
-weights decay in all layers unless ``decay="first"``, and validation accuracy selects
-the epoch. The options of a modern backbone (depth, norms, residuals, jumping knowledge,
-direction of edges) are off by default.
-
-An epoch costs O(nnz(X)·h + nnz(Â)·h).
+with dropout before both weights and biases: the two-view GCN without the ELU graph. Two
+things differ from the paper: weights decay in all layers unless ``decay="first"``, and
+validation accuracy selects the epoch. The options of a modern backbone (depth, norms,
+residuals, jumping knowledge, direction of edges) are off by default. An epoch costs
+O(nnz(X)·h + nnz(Â)·h).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from elugcn.baselines.search import (
-    choices,
-    graph_choices,
-    keeps_features,
-    neighbours_unlike,
-)
-from elugcn.methods.backbone import AnyGCN, GCNConfig, build_gcn
-from elugcn.methods.network import NetworkMethod
-from elugcn.methods.problem import GraphTraits, Shapes
+from elugcn.baselines.common import Baseline
+from elugcn.baselines.search import Starts, keeps_features, neighbours_unlike, suggest
+from elugcn.methods.backbone import GCNConfig, build_gcn
+from elugcn.methods.problem import GraphTraits
 
 
-class GCN(NetworkMethod[GCNConfig]):
+class GCN(Baseline[GCNConfig]):
     """Graph convolutional network."""
 
     name = "gcn"
     summary = "two graph convolutions"
     Config = GCNConfig
-
-    def build(self, config: GCNConfig, shapes: Shapes) -> AnyGCN:
-        """The GCN; the plain one if every option of the backbone is off."""
-        return build_gcn(config, shapes)
+    Network = staticmethod(build_gcn)
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Width, dropout and training; the backbone where edges are many or unlike."""
-        out = graph_choices(trial, traits) | choices(
-            trial,
-            hidden_channels=(16, 64, 128),
-            lr=(0.005, 0.01, 0.02),
-            weight_decay=(0.0, 5e-5, 5e-4, 2e-3, 1e-2),
-        )
-        out["dropout"] = trial.suggest_float("dropout", 0.0, 0.8, step=0.1)
+        values: dict[str, Any] = {
+            "hidden_channels": (16, 64, 128),
+            "lr": (0.005, 0.01, 0.02),
+            "weight_decay": (0.0, 5e-5, 5e-4, 2e-3, 1e-2),
+        }
         if keeps_features(traits):
-            out |= choices(trial, input_dropout=(0.0, 0.2, 0.5), residual=(False, True))
+            values |= {"input_dropout": (0.0, 0.2, 0.5), "residual": (False, True)}
         if traits.directed or neighbours_unlike(traits) or keeps_features(traits):
-            out |= choices(
-                trial,
-                norm=("none", "layer", "batch", "l2"),
-                jump=("none", "last", "cat", "max"),
-                num_layers=(2, 3),
-            )
+            values["norm"] = ("none", "layer", "batch", "l2")
+            values["jump"] = ("none", "last", "cat", "max")
+            values["num_layers"] = (2, 3)
         if traits.directed:
-            out |= choices(trial, direction=("out", "apart", "both"))
-        return out
+            values["direction"] = ("out", "apart", "both")
+        out = suggest(trial, traits, **values)
+        return out | {"dropout": trial.suggest_float("dropout", 0.0, 0.8, step=0.1)}
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """Kipf and Welling's settings; those of Dir-GNN where edges have directions."""
-        starts: list[dict[str, Any]] = [{}, {"hidden_channels": 16, "dropout": 0.5}]
+        starts: Starts = [{}, {"hidden_channels": 16, "dropout": 0.5}]
         if keeps_features(traits):
             starts += [
                 {"dropout": 0.5, "norm": "layer"},

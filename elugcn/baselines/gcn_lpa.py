@@ -7,15 +7,14 @@ Wang and Leskovec, "Unifying Graph Convolutional Neural Networks and Label Propa
     L = CE(H⁽ᴸ⁾) + λ CE(Q)        both on the training nodes, Y their labels
 
 As in the authors' code, the shares in Q are the logits of the second term
-(``lpa_loss="share"`` takes them as probabilities). Labels are not clamped between the
+(``lpa_loss="share"`` takes them as probabilities), labels are not clamped between the
 steps, and a label returns to its own node by the self-loop. All weights decay, also
-those of edges.
+those of edges. The authors' settings are for 60 % of the nodes labelled; the defaults,
+for 20 labels per class, are those of our GCN with λ = 1.
 
-The authors' settings are for 60 % of the nodes labelled (five layers and λ = 10 for
-Cora, learning rates up to 0.2). The defaults, for 20 labels per class, are those of our
-GCN with λ = 1. An epoch costs O(nnz(X)·h + E·(L·h + K·c)) for E edges, each of which
-has a parameter. Weights belong to the edges of the training graph. On any other graph
-all neighbours of a node count the same, as when training starts.
+Weights belong to the edges of the training graph. On any other graph all neighbours of
+a node count the same, as when training starts. An epoch costs
+O(nnz(X)·h + E·(L·h + K·c)) for E edges.
 """
 
 from __future__ import annotations
@@ -29,15 +28,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.baselines.learned_graph import (
-    Count,
+from elugcn.baselines.common import (
+    Baseline,
+    BaselineObjective,
     InputDropoutConfig,
-    LearnedGraphMethod,
-    LearnedGraphObjective,
-    NonNegative,
     PerGraph,
 )
-from elugcn.baselines.search import choices, graph_choices, keeps_features
+from elugcn.baselines.search import Starts, keeps_features, suggest
 from elugcn.engine import (
     CSR,
     Features,
@@ -46,6 +43,7 @@ from elugcn.engine import (
     dropout_linear,
     row_softmax,
 )
+from elugcn.methods.options import Count, NonNegative
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 
@@ -125,12 +123,8 @@ class GCNLPANetwork(nn.Module):
         """Logits n×c."""
         return self.convolve(inputs.x, self.edges(inputs))
 
-    def first_layer(self) -> list[nn.Parameter]:
-        """The parameters that ``decay="first"`` decays."""
-        return [self.weights[0]]
 
-
-class GCNLPAObjective(LearnedGraphObjective[GCNLPANetwork, GCNLPAConfig]):
+class GCNLPAObjective(BaselineObjective[GCNLPANetwork, GCNLPAConfig]):
     """Cross-entropy of the GCN and of the propagated labels."""
 
     def __init__(
@@ -143,29 +137,20 @@ class GCNLPAObjective(LearnedGraphObjective[GCNLPANetwork, GCNLPAConfig]):
 
     def loss(self, epoch: int) -> Tensor:
         """L."""
-        edges = self.model.edges(self.inputs)
+        config, edges = self.config, self.model.edges(self.inputs)
         logits = self.model.convolve(self.inputs.x, edges)
         loss = F.cross_entropy(logits.index_select(0, self.train_index), self.target)
-        if not self.config.lambda_lpa:
+        if not config.lambda_lpa:
             return loss
         q = self.labels
-        for _ in range(self.config.lpa_steps):
+        for _ in range(config.lpa_steps):
             q = edges @ q
         q = q.index_select(0, self.train_index)
-        return loss + self.config.lambda_lpa * label_loss(
-            q, self.target, self.config.lpa_loss
-        )
+        return loss + config.lambda_lpa * label_loss(q, self.target, config.lpa_loss)
 
 
 def label_loss(q: Tensor, target: Tensor, kind: str) -> Tensor:
-    """Cross-entropy of propagated labels, O(m·c).
-
-    Args:
-        q: Rows of Pᴷ Y, m×c.
-        target: Classes, (m,).
-        kind: ``"softmax"``: of the softmax of q; ``"share"``: of q with rows that sum
-            to 1.
-    """
+    """Cross-entropy of rows of Pᴷ Y, as logits or as shares that are scaled to 1."""
     if kind == "softmax":
         return F.cross_entropy(q, target)
     total = q.sum(dim=1, keepdim=True)
@@ -174,7 +159,7 @@ def label_loss(q: Tensor, target: Tensor, kind: str) -> Tensor:
     return F.nll_loss((share + 1e-8).log(), target)
 
 
-class GCNLPA(LearnedGraphMethod[GCNLPAConfig]):
+class GCNLPA(Baseline[GCNLPAConfig]):
     """GCN-LPA."""
 
     name = "gcn-lpa"
@@ -186,8 +171,9 @@ class GCNLPA(LearnedGraphMethod[GCNLPAConfig]):
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Width, label propagation, dropout and training."""
         keep = keeps_features(traits)
-        return graph_choices(trial, traits) | choices(
+        return suggest(
             trial,
+            traits,
             hidden_channels=(16, 32, 64),
             lpa_steps=(1, 2, 5),
             lambda_lpa=(0.5, 1.0, 2.0, 10.0),
@@ -198,14 +184,11 @@ class GCNLPA(LearnedGraphMethod[GCNLPAConfig]):
             weight_decay=(0.0, 1e-4, 5e-4, 5e-3),
         )
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The defaults, and the authors' settings for Coauthor with a smaller lr."""
         theirs = {"hidden_channels": 32, "lpa_steps": 2, "lambda_lpa": 2.0}
-        starts: list[dict[str, Any]] = [
-            {},
-            theirs | {"dropout": 0.2, "weight_decay": 1e-4},
-        ]
-        if keeps_features(traits):
-            plain = {"feature_norm": "none", "input_dropout": 0.0}
-            starts.append(plain | {"dropout": 0.5, "weight_decay": 5e-3})
-        return starts
+        theirs |= {"dropout": 0.2, "weight_decay": 1e-4}
+        if not keeps_features(traits):
+            return [{}, theirs]
+        plain = {"feature_norm": "none", "input_dropout": 0.0}
+        return [{}, theirs, plain | {"dropout": 0.5, "weight_decay": 5e-3}]

@@ -7,9 +7,8 @@ Chien et al., "Adaptive Universal Generalized PageRank Graph Neural Network", IC
 γ starts as the weights of personalised PageRank, that is, as APPNP. It may become
 negative: a high-pass filter, where neighbours are unlike. The defaults are the authors'
 for Cora and Citeseer; γ is not decayed. The authors select the epoch of the lowest
-validation loss (here ``select="loss"``); here accuracy selects first.
-
-An epoch costs O(nnz(X)·h + K·E·c) for E edges.
+validation loss (here ``select="loss"``); here accuracy selects first. An epoch costs
+O(nnz(X)·h + K·E·c) for E edges.
 """
 
 from __future__ import annotations
@@ -20,17 +19,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elugcn.baselines.common import InputDropoutConfig, adjacency
+from elugcn.baselines.common import Baseline, InputDropoutConfig, adjacency
 from elugcn.baselines.polynomial import polynomial
 from elugcn.baselines.search import (
-    choices,
-    graph_choices,
-    has_many_edges,
+    Starts,
+    is_dense,
     keeps_features,
     neighbours_unlike,
+    suggest,
 )
 from elugcn.engine import GraphInputs, dropout
-from elugcn.methods.network import NetworkMethod
 from elugcn.methods.options import Count, Probability, Share, Steps
 from elugcn.methods.problem import GraphTraits, Shapes
 from elugcn.models.mlp import MLP
@@ -67,13 +65,8 @@ class GPRGNNNetwork(nn.Module):
 
     def __init__(self, config: GPRGNNConfig, shapes: Shapes) -> None:
         super().__init__()
-        self.mlp = MLP(
-            shapes.in_channels,
-            config.hidden_channels,
-            shapes.out_channels,
-            config.dropout,
-            config.input_dropout,
-        )
+        ends = (shapes.in_channels, config.hidden_channels, shapes.out_channels)
+        self.mlp = MLP(*ends, config.dropout, config.input_dropout)
         self.propagation_dropout = config.propagation_dropout
         self.gamma = nn.Parameter(pagerank_weights(config.steps, config.alpha))
 
@@ -83,21 +76,14 @@ class GPRGNNNetwork(nn.Module):
         h = dropout(self.mlp(inputs), p)
         return polynomial(adjacency(inputs), h, self.gamma)
 
-    def first_layer(self) -> list[nn.Parameter]:
-        """What ``decay="first"`` decays."""
-        return self.mlp.first_layer()
 
-
-class GPRGNN(NetworkMethod[GPRGNNConfig]):
+class GPRGNN(Baseline[GPRGNNConfig]):
     """Generalised PageRank with learned weights."""
 
     name = "gprgnn"
     summary = "an MLP spread by learned powers"
     Config = GPRGNNConfig
-
-    def build(self, config: GPRGNNConfig, shapes: Shapes) -> GPRGNNNetwork:
-        """An MLP and its filter."""
-        return GPRGNNNetwork(config, shapes)
+    Network = GPRGNNNetwork
 
     def training(self, config: GPRGNNConfig) -> TrainSettings:
         """γ is not decayed: a filter need not be small."""
@@ -123,9 +109,9 @@ class GPRGNN(NetworkMethod[GPRGNNConfig]):
             values["alpha"] = (0.0, 0.5, 1.0)
         if keeps_features(traits):
             values["input_dropout"] = (0.0, 0.5)
-        return graph_choices(trial, traits) | choices(trial, **values)
+        return suggest(trial, traits, **values)
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings for graphs of this kind."""
         if neighbours_unlike(traits):  # Chameleon, Squirrel
             wiki = {"lr": 0.05, "weight_decay": 0.0, "propagation_dropout": 0.7}
@@ -133,7 +119,7 @@ class GPRGNN(NetworkMethod[GPRGNNConfig]):
         if keeps_features(traits):
             kept = {"feature_norm": "none", "input_dropout": 0.0}
             return [{}, kept | {"weight_decay": 5e-3}]
-        if has_many_edges(traits):  # Photo, Computers
+        if is_dense(traits):  # Photo, Computers
             photo = {"alpha": 0.5, "weight_decay": 0.0}
             return [photo, photo | {"lr": 0.05}]
         return [{}, {"lr": 0.05, "alpha": 0.2}]  # Cora and Citeseer; Pubmed

@@ -10,14 +10,13 @@ NeurIPS 2020. In every epoch, S times:
 
 p̄ is the mean of the draws and p̄' ∝ p̄^(1/T) its sharpened form, without gradient.
 Prediction drops nothing. The network multiplies by its first weight before it
-propagates, which gives the same values for less. Only input dropout differs: here it
-drops entries of X, in the paper entries of X̄.
+propagates, which gives the same for less; only input dropout differs: here it drops
+entries of X, in the paper entries of X̄.
 
-With ``sample`` = m > 0 the order is the paper's, on a sample: the draws have to agree
-on m nodes, drawn anew in every epoch, and a row of X̄ is made of the ``neighbours``
-largest entries of its row of the propagation (GRAND+, WWW 2022). Only there
-``norm="batch"`` is the authors', of X̄ and of the hidden layer; elsewhere it is of the
-hidden layer alone.
+With ``sample`` = m > 0 the order is the paper's: the draws have to agree on m nodes,
+drawn anew in every epoch, and a row of X̄ is made of the ``neighbours`` largest entries
+of its row of the propagation (GRAND+, WWW 2022). Only there ``norm="batch"`` is the
+authors', of X̄ and of the hidden layer; elsewhere it is of the hidden layer alone.
 
 The defaults are the paper's for Cora. Accuracy selects the epoch, among fewer than the
 authors' code allows. An epoch costs O(S·nnz(X)·h + S·K·E·h).
@@ -31,7 +30,8 @@ from typing import Any, Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.baselines.search import choices, graph_choices, is_large, keeps_features
+from elugcn.baselines.common import Baseline, BaselineObjective
+from elugcn.baselines.search import Starts, is_large, keeps_features, suggest
 from elugcn.methods.backbone import (
     GCNConfig,
     RandomPropagationConfig,
@@ -39,7 +39,6 @@ from elugcn.methods.backbone import (
     build_sampled,
 )
 from elugcn.methods.contract import FitContext
-from elugcn.methods.network import NetworkMethod, Supervised
 from elugcn.methods.options import Count, NonNegative, Probability, Steps
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.methods.sampled import SampledObjective
@@ -77,14 +76,7 @@ class GRANDConfig(RandomPropagationConfig):
 def grand_loss(
     outputs: Sequence[Tensor], nodes: Tensor, target: Tensor, config: GRANDConfig
 ) -> Tensor:
-    """L for the logits of every draw, O(S·n·c).
-
-    Args:
-        outputs: Logits n×c of each draw.
-        nodes: Training nodes.
-        target: Their classes.
-        config: λ and T.
-    """
+    """L for the logits n×c of every draw and the classes of the training nodes."""
     labelled = [F.cross_entropy(z.index_select(0, nodes), target) for z in outputs]
     total = sum(labelled[1:], labelled[0]) / len(labelled)
     if config.lambda_cons:
@@ -94,26 +86,16 @@ def grand_loss(
     return total
 
 
-class Agreement(Supervised):
+class Agreement(BaselineObjective[RandomPropagation | FlexibleGCN, GRANDConfig]):
     """L, with draws of all nodes."""
-
-    def __init__(
-        self,
-        network: RandomPropagation | FlexibleGCN,
-        problem: Problem,
-        config: GRANDConfig,
-    ) -> None:
-        super().__init__(network, problem)
-        self.views = network.views
-        self.config = config
 
     def loss(self, epoch: int) -> Tensor:
         """L of an epoch."""
-        outputs = self.views(self.inputs, draws=self.config.draws).tensors()
+        outputs = self.model.views(self.inputs, draws=self.config.draws).tensors()
         return grand_loss(outputs, self.train_index, self.target, self.config)
 
 
-class GRAND(NetworkMethod[GRANDConfig]):
+class GRAND(Baseline[GRANDConfig]):
     """Graph random neural network."""
 
     name = "grand"
@@ -129,16 +111,11 @@ class GRAND(NetworkMethod[GRANDConfig]):
         return build_gcn(GCNConfig.model_validate(options), shapes)
 
     def objective(
-        self,
-        network: nn.Module,
-        problem: Problem,
-        config: GRANDConfig,
-        context: FitContext,
+        self, network: Any, problem: Problem, config: GRANDConfig, context: FitContext
     ) -> Objective:
         """Cross-entropy and consistency of the draws."""
         if isinstance(network, SampledPropagation):
             return SampledObjective(network, problem, config)
-        assert isinstance(network, RandomPropagation | FlexibleGCN)
         return Agreement(network, problem, config)
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
@@ -160,9 +137,9 @@ class GRAND(NetworkMethod[GRANDConfig]):
             values |= {"lr": (0.01, 0.05, 0.2)}
         if keeps_features(traits):
             values["weight_decay"] = (5e-4, 5e-3)
-        return graph_choices(trial, traits) | {"draws": 2} | choices(trial, **values)
+        return {"draws": 2} | suggest(trial, traits, **values)
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings with two draws, which take half the time of four."""
         if wants_sample(traits):
             pubmed = {"sample": 500, "order": 5, "sharpening": 0.2, "norm": "batch"}
@@ -171,7 +148,7 @@ class GRAND(NetworkMethod[GRANDConfig]):
             return [{"draws": 2} | pubmed, {"draws": 2} | pubmed | calm]
         citeseer = {"order": 2, "sharpening": 0.3, "lambda_cons": 0.7}
         citeseer |= {"input_dropout": 0.0, "dropout": 0.2}
-        starts: list[dict[str, Any]] = [{"draws": 2}, {"draws": 2} | citeseer]
+        starts: Starts = [{"draws": 2}, {"draws": 2} | citeseer]
         if keeps_features(traits):
             kept = {"order": 2, "input_dropout": 0.0, "feature_norm": "none"}
             starts.append({"draws": 2, "weight_decay": 5e-3} | kept)

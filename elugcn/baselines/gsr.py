@@ -16,15 +16,13 @@ WSDM 2023. Three stages:
    the ``add`` share of the edges, the most similar ones, come. O(n²·h), once.
 3. A GCN is trained on the refined graph, its first layer from the feature encoder.
 
-The defaults are the authors' for Cora, except for the length of pre-training (a number
-of steps, the same for every graph, where theirs is a number of epochs), a window of 10
-for their 11 and 1,024 negatives for their 16,382. Differences: the walks' view is a
-factorised DeepWalk matrix (``netmf``), not DeepWalk by skip-gram; a step encodes the
-whole graph without the batch's edges, where the public code samples neighbourhoods and
-leaves a copy of every edge of the batch; keys of random edge ends replace a queue of
-old keys, and the positive is never among them; embeddings have length 1; the first stage
-has no self-loops on any graph (the public code has them on Citeseer). ``self_loops`` is
-about the last stage. Every edge of the refined graph weighs the same.
+The defaults are the authors' for Cora, except for the length of pre-training (in steps;
+theirs is in epochs), a window of 10 for their 11 and 1,024 negatives for their 16,382.
+Differences: the walks' view is a factorised DeepWalk matrix (``netmf``), not DeepWalk
+by skip-gram; a step encodes the whole graph without the batch's edges, where the public
+code samples neighbourhoods and leaves a copy of every edge of the batch; keys of random
+edge ends replace a queue of old keys, and the positive is never among them; embeddings
+have length 1; the first stage has no self-loops (``self_loops`` is about the last).
 
 For another graph the model is the trained GCN on that graph's own edges: refinement
 belongs to the graph of the pre-training.
@@ -34,39 +32,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.learned_graph import (
-    Count,
-    InputDropoutConfig,
-    NonNegative,
-    Positive,
-    Probability,
-    Share,
-    common_space,
-    is_dense,
-    is_large,
-)
+from elugcn.baselines.common import InputDropoutConfig
 from elugcn.baselines.netmf import netmf_embedding
-from elugcn.baselines.search import choices
+from elugcn.baselines.search import Starts, is_dense, is_large, suggest_learned
 from elugcn.baselines.similar_nodes import best_pairs, least_similarity
 from elugcn.engine import CSR, Features, GraphInputs, normalized_adjacency
 from elugcn.methods.contract import FitContext, FitResult
 from elugcn.methods.network import NetworkMethod, NetworkModel, Supervised, train
-from elugcn.methods.options import MAX_COUNT
+from elugcn.methods.options import (
+    Count,
+    NonNegative,
+    Positive,
+    Probability,
+    Share,
+    Steps,
+)
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.models.two_view_gcn import TwoViewGCN
 from elugcn.training.progress import Progress
 
-# The publication's numbers that are no options here.
+# Numbers of the publication that are not options here.
 TAU = 0.07
 DECODER_CHANNELS = 48
 LAST_LR = 1e-4
@@ -93,7 +87,7 @@ class GSRConfig(InputDropoutConfig):
     dropout: Probability = 0.5
     epochs: Count = 1000
     intra: Share = 0.75
-    pretrain_steps: int = Field(300, ge=0, le=MAX_COUNT)
+    pretrain_steps: Steps = 300
     pretrain_batch: Count = 512
     pretrain_lr: Positive = 1e-3
     momentum: Probability = 0.999
@@ -109,11 +103,7 @@ class GSRConfig(InputDropoutConfig):
 
 
 class HeldOut:
-    """The normalised graph without some of its edges.
-
-    Args:
-        graph: n×n, a symmetric pattern without diagonal.
-    """
+    """The normalised graph, a symmetric pattern without diagonal, less some edges."""
 
     def __init__(self, graph: CSR) -> None:
         self.graph = graph
@@ -123,11 +113,7 @@ class HeldOut:
         self.mirrored = torch.argsort(graph.col, stable=True)
 
     def without(self, entries: Tensor) -> CSR:
-        """D^-½ A D^-½ of the other edges, O(E).
-
-        Args:
-            entries: Edges to leave out, each once, in either direction.
-        """
+        """D^-½ A D^-½ of the other edges; each edge is named once, O(E)."""
         graph = self.graph
         value = torch.ones_like(graph.value)
         value[entries] = 0.0
@@ -170,14 +156,10 @@ class Encoders(nn.Module):
         same: Tensor,
         intra: float,
     ) -> Tensor:
-        """L of a batch.
+        """L of a batch, from queries and keys B×h and negatives N×h of each view.
 
-        Args:
-            queries: Of each view, B×h.
-            keys: Of each view, B×h, rows of length 1.
-            negatives: Of each view, N×h, rows of length 1.
-            same: Where a negative is the node that the query should find, B×N.
-            intra: w.
+        Keys and negatives have rows of length 1. ``same``, B×N, is where a negative is
+        the node that the query should find.
         """
         total = queries[0].new_zeros(())
         for a, b in ((0, 1), (1, 0)):
@@ -194,14 +176,7 @@ def encode(encoders: nn.ModuleList, xs: Sequence[Features], adj: CSR) -> list[Te
 
 
 def contrast(query: Tensor, key: Tensor, negatives: Tensor, same: Tensor) -> Tensor:
-    """The mean of C over a batch, O(B·N·h).
-
-    Args:
-        query: B×h, rows of length 1.
-        key: B×h, what each query should find.
-        negatives: N×h, for all queries.
-        same: B×N, where a negative is the node that the query should find.
-    """
+    """The mean of C over a batch, O(B·N·h)."""
     right = (query * key).sum(dim=1, keepdim=True)
     wrong = (query @ negatives.T).masked_fill(same, -torch.inf)
     logits = torch.cat([right, wrong], dim=1) / TAU
@@ -220,14 +195,8 @@ def pretrain(
 ) -> Encoders:
     """Train the encoders; each step passes both views over the whole graph.
 
-    Args:
-        xs: Features of both views.
-        graph: n×n, a symmetric pattern without diagonal.
-        config: The options of GSR.
-        progress: Told of every step.
-
-    Cost:
-        O(steps · (nnz(X)·h + E·h + B·N·h)) time, O(E + B·N) memory.
+    The graph is a symmetric pattern without diagonal, ``xs`` the features of both
+    views. O(steps · (nnz(X)·h + E·h + B·N·h)) time, O(E + B·N) memory.
     """
     width, device = config.hidden_channels, graph.value.device
     views = Encoders([x.shape[1] for x in xs], width).to(device)
@@ -278,13 +247,9 @@ def _batch_loss(
     queries = [z[u] for z in encode(views.encoders, xs, adj)]
     with torch.no_grad():
         keys = [F.normalize(z) for z in encode(slow, xs, adj)]
-    return views.loss(
-        queries,
-        [z[v] for z in keys],
-        [z[other] for z in keys],
-        v[:, None] == other,
-        config.intra,
-    )
+    positives, negatives = [z[v] for z in keys], [z[other] for z in keys]
+    same = v[:, None] == other
+    return views.loss(queries, positives, negatives, same, config.intra)
 
 
 # --- 2. refinement -----------------------------------------------------------------
@@ -304,18 +269,9 @@ def undirected(graph: CSR) -> CSR:
 def joint_embedding(views: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
     """Vectors whose inner products are the similarities of nodes plus a constant.
 
-    The similarity is a weighted sum of cosines, each scaled to [0, 1]:
-    s_ij = Σ_view w (cos_ij − min cos) / (1 − min cos).
-
-    Args:
-        views: Embeddings, n×h each.
-        weights: w ≥ 0 of each view; views without weight are left out.
-
-    Returns:
-        n×(sum of widths).
-
-    Cost:
-        O(n²·h / 2) for the smallest cosine of a view, where two views count.
+    The similarity is a weighted sum of cosines of the views' embeddings, each scaled to
+    [0, 1]: s_ij = Σ_view w (cos_ij − min cos) / (1 − min cos). Where two views count,
+    the smallest cosine takes O(n²·h / 2).
     """
     used = [(F.normalize(z), w) for z, w in zip(views, weights, strict=True) if w]
     if len(used) == 1:
@@ -327,15 +283,8 @@ def joint_embedding(views: Sequence[Tensor], weights: Sequence[float]) -> Tensor
     return torch.cat(scaled, dim=1)
 
 
-@dataclass(frozen=True)
-class Refined:
-    """A refined graph.
-
-    Attributes:
-        edge_index: Sources over targets, 2×E.
-        added: Pairs that are new, 2×a.
-        removed: Pairs that are gone, 2×r.
-    """
+class Refined(NamedTuple):
+    """Sources over targets of a refined graph, and the pairs that are new or gone."""
 
     edge_index: Tensor
     added: Tensor
@@ -346,16 +295,13 @@ class Refined:
 def refine(graph: CSR, embedding: Tensor, add: float, remove: float) -> Refined:
     """Remove the least similar pairs and add the most similar ones not yet joined.
 
-    A pair counts once; its two directions come and go together.
+    A pair counts once; its two directions come and go together. O(E·h + n²·h / 2) time.
 
     Args:
         graph: n×n; the diagonal and the values do not count.
         embedding: n×h, whose inner products say how similar nodes are.
         add: Pairs to add, as a share of the pairs joined.
         remove: Pairs to remove, as a share of the pairs joined, at most 1.
-
-    Cost:
-        O(E·h + n²·h / 2) time in blocks, O(E) memory.
     """
     n = graph.shape[0]
     joined = undirected(graph)
@@ -441,8 +387,9 @@ class GSR(NetworkMethod[GSRConfig]):
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """The contrast, the refinement, dropout and decay."""
         dense = is_dense(traits)
-        found = common_space(trial, traits) | choices(
+        found = suggest_learned(
             trial,
+            traits,
             intra=(0.25, 0.5, 0.75, 1.0),
             feature_weight=(0.0, 0.25, 0.5, 0.75, 1.0),
             add=(0.0, 0.25, 0.5) if dense else (0.0, 0.25, 0.5, 0.75),
@@ -458,7 +405,7 @@ class GSR(NetworkMethod[GSRConfig]):
             return found | {"pretrain_steps": 100, "momentum": 0.995}
         return found
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings: where nodes have many neighbours, edges go."""
         if is_dense(traits):
             return [{"add": 0.0, "remove": 0.1}, {"add": 0.5, "feature_weight": 0.5}]

@@ -48,15 +48,11 @@ def orthogonal_features(count: int, width: int) -> Tensor:
     return torch.cat(blocks)[:count].mul_(lengths[:, None])
 
 
-def query_features(x: Tensor, projection: Tensor, tau: float = 1.0) -> Tensor:
-    """φ of queries, each up to its own factor: H×n×M, O(H·n·M·h)."""
-    out: Tensor = _Features.apply(x, projection, tau, False)  # type: ignore[no-untyped-call]
-    return out
-
-
-def key_features(x: Tensor, projection: Tensor, tau: float = 1.0) -> Tensor:
-    """φ of keys, up to one factor per head: H×n×M, O(H·n·M·h)."""
-    out: Tensor = _Features.apply(x, projection, tau, True)  # type: ignore[no-untyped-call]
+def kernel_features(
+    x: Tensor, projection: Tensor, tau: float = 1.0, keys: bool = False
+) -> Tensor:
+    """φ, H×n×M: of queries up to a factor each, of ``keys`` up to one per head."""
+    out: Tensor = _Features.apply(x, projection, tau, keys)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -78,10 +74,8 @@ class _Features(torch.autograd.Function):
         size = torch.linalg.vector_norm(rows, dim=1, keepdim=True).square_()
         out.sub_(size, alpha=ctx.scale**2 / 2)
         out = out.view(n, heads, -1).transpose(0, 1)
-        largest = out.amax(dim=2, keepdim=True)
-        if shared:
-            largest = largest.amax(dim=1, keepdim=True)
-        out.sub_(largest).exp_().add_(EPSILON)
+        out.sub_(out.amax(dim=(1, 2) if shared else 2, keepdim=True))
+        out.exp_().add_(EPSILON)
         ctx.save_for_backward(x, projection, out)
         return out
 
@@ -106,19 +100,11 @@ def kernel_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 def noisy_attention(
     query: Tensor, key: Tensor, value: Tensor, index: Tensor, weight: Tensor
 ) -> Tensor:
-    """The mean of S attentions, each to some keys with random weights.
+    """The mean of S attentions, each to J keys ``index`` with random weights e > 0.
 
         out_u = (1/S) Σ_s [Σ_v φ(q_u)ᵀφ(k_v) e_sv v_v] / [Σ_v φ(q_u)ᵀφ(k_v) e_sv]
 
-    Args:
-        query: φ(q), H×n×M.
-        key: φ(k), H×n×M.
-        value: v, H×n×h.
-        index: The J keys v of each draw, H×S×J.
-        weight: Their e > 0, H×S×J.
-
-    Cost:
-        O(H·S·(n + J)·M·h) time, O(H·S·J·(M + h)) memory.
+    ``index`` and ``weight`` are H×S×J. O(H·S·(n + J)·M·h) time.
     """
     # The heads of a node are rows below each other: one gather takes them all.
     heads = index.size(0)
@@ -132,12 +118,7 @@ def noisy_attention(
 
 
 def mix(query: Tensor, sums: Tensor) -> Tensor:
-    """(1/S) Σ_s [φ(q_u)ᵀ N_s] / [φ(q_u)ᵀ d_s]: H×n×h, O(H·n·S·M·h).
-
-    Args:
-        query: φ(q), H×n×M.
-        sums: [N_s, d_s], H×S×M×(h+1).
-    """
+    """(1/S) Σ_s [φ(q_u)ᵀ N_s] / [φ(q_u)ᵀ d_s]: H×n×h, for [N_s, d_s] H×S×M×(h+1)."""
     out: Tensor = _Mix.apply(query, sums)  # type: ignore[no-untyped-call]
     return out
 
@@ -185,14 +166,11 @@ class _Mix(torch.autograd.Function):
 def gumbel_keys(
     heads: int, nodes: int, draws: int, tau: float
 ) -> tuple[Tensor, Tensor]:
-    """Keys with weights e = exp(g/τ) for Gumbel noise g: those that matter, S times.
+    """Keys with weights e = exp(g/τ) for Gumbel noise g: those that matter, H×S×J each.
 
     Sorted, the weights of a draw fall as j^{−1/τ} on average. For τ = ¼ they are below
     ``NEGLIGIBLE`` after the 317th. The largest of a draw cancels in the attention. It
     is subtracted before exp, which would overflow for rare g.
-
-    Returns:
-        Keys and weights, both H×S×J.
     """
     # −log of an exponential variable is a Gumbel variable.
     g = torch.empty(heads, draws, nodes).exponential_()
@@ -209,13 +187,8 @@ def link_log_likelihood(
 ) -> Tensor:
     """Mean over links and heads of weight_uv · log a_uv, O(E·H·M).
 
-    a_uv = φ(q_u)ᵀφ(k_v) / Σ_w φ(q_u)ᵀφ(k_w) is the attention of u to v.
-
-    Args:
-        query: φ(q), H×n×M.
-        key: φ(k), H×n×M.
-        links: The pairs uv as a pattern n×n; one may occur more than once.
-        weight: Of each pair, (E,).
+    a_uv = φ(q_u)ᵀφ(k_v) / Σ_w φ(q_u)ᵀφ(k_w) is the attention of u to v. The pairs uv
+    are the entries of ``links``; one may occur more than once.
     """
     if not weight.numel():
         return weight.sum()

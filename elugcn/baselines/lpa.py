@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from pydantic import Field
 
-from elugcn.baselines.search import choices
+from elugcn.baselines.search import Starts, choices
 from elugcn.elu.label_propagation import LabelGraph, label_operator, propagate_labels
 from elugcn.methods.contract import FitContext, FitResult, Method
-from elugcn.methods.options import MAX_COUNT, MethodConfig
+from elugcn.methods.options import Count, MethodConfig, Share
 from elugcn.methods.problem import GraphTraits, Problem
 
 
@@ -28,8 +27,8 @@ class LPAConfig(MethodConfig):
             the same neighbours.
     """
 
-    lpa_steps: int = Field(50, ge=1, le=MAX_COUNT)
-    lpa_alpha: float = Field(0.9, ge=0, le=1)
+    lpa_steps: Count = 50
+    lpa_alpha: Share = 0.9
     lpa_graph: LabelGraph = "edges"
 
 
@@ -59,18 +58,17 @@ class LPA(Method[LPAConfig]):
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Steps, share of the neighbours, and what labels travel by."""
-        out = choices(
-            trial,
-            lpa_steps=(1, 3, 10, 50),
-            lpa_alpha=(0.5, 0.8, 0.9, 1.0),
-            lpa_graph=("edges", "coupled"),
-        )
+        values: dict[str, Any] = {
+            "lpa_steps": (1, 3, 10, 50),
+            "lpa_alpha": (0.5, 0.8, 0.9, 1.0),
+            "lpa_graph": ("edges", "coupled"),
+        }
         if traits.directed:
-            out |= choices(trial, direction=("out", "both"))
-        return out
+            values["direction"] = ("out", "both")
+        return choices(trial, values)
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """Far, near, and by shared neighbours where edges have a direction."""
         coupled = {"lpa_graph": "coupled", "lpa_steps": 1, "lpa_alpha": 1.0}
-        starts: list[dict[str, Any]] = [{}, {"lpa_steps": 3}]
+        starts: Starts = [{}, {"lpa_steps": 3}]
         return [*starts, coupled | {"direction": "out"}] if traits.directed else starts

@@ -2,59 +2,50 @@
 
     Z = σ(X W₁) W₂
 
-with dropout before both weights and biases. Training and validation read only the rows
-of their own nodes: an epoch costs O(nnz(X_train)·h).
+with dropout before both weights and biases. Training and validation read the rows of
+their own nodes alone: an epoch costs O(nnz(X_train)·h).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
 
-from elugcn.baselines.search import choices, keeps_features
+from elugcn.baselines.common import Baseline
+from elugcn.baselines.search import Starts, choices, keeps_features
 from elugcn.methods.backbone import MLPConfig, build_mlp
-from elugcn.methods.contract import FitContext
-from elugcn.methods.network import NetworkMethod, SupervisedRows
-from elugcn.methods.problem import GraphTraits, Problem, Shapes
+from elugcn.methods.network import SupervisedRows
+from elugcn.methods.problem import GraphTraits, Problem
 
 
-class MLP(NetworkMethod[MLPConfig]):
+class MLP(Baseline[MLPConfig]):
     """Two-layer perceptron."""
 
     name = "mlp"
     summary = "features alone, no edges"
     Config = MLPConfig
-
-    def build(self, config: MLPConfig, shapes: Shapes) -> nn.Module:
-        """The perceptron."""
-        return build_mlp(config, shapes)
+    Network = staticmethod(build_mlp)
 
     def objective(
-        self,
-        network: nn.Module,
-        problem: Problem,
-        config: MLPConfig,
-        context: FitContext,
+        self, network: nn.Module, problem: Problem, *_: Any
     ) -> SupervisedRows:
         """Cross-entropy on the rows of the training nodes."""
         return SupervisedRows(network, problem)
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Width, dropout, training and scaling of features."""
-        values: dict[str, Sequence[Any]] = {
+        values: dict[str, Any] = {
             "hidden_channels": (64, 256),
             "lr": (0.005, 0.01, 0.02),
             "weight_decay": (0.0, 5e-4, 2e-3, 1e-2),
         }
         if keeps_features(traits):
             values["feature_norm"] = ("row", "none")
-        out = choices(trial, **values)
-        out["dropout"] = trial.suggest_float("dropout", 0.0, 0.8, step=0.1)
-        return out
+        out = choices(trial, values)
+        return out | {"dropout": trial.suggest_float("dropout", 0.0, 0.8, step=0.1)}
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The defaults; features left as they are where that may be better."""
         plain = {"feature_norm": "none", "dropout": 0.0, "weight_decay": 1e-2}
         return [{}, plain] if keeps_features(traits) else [{}]

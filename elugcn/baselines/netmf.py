@@ -5,12 +5,11 @@ DeepWalk with window T and one negative sample factorises, implicitly,
     log⁺( vol(G)/T · Σ_{r=1..T} (D⁻¹A)ʳ D⁻¹ ),    log⁺(x) = log max(x, 1)
 
 (Qiu et al., "Network Embedding as Matrix Factorization", WSDM 2018). As in their method
-for large windows, walks are replaced by eigenpairs λ, u of D^-½ A D^-½, of which
-``rank`` are kept. The eigenvalue 1, one per connected component, is treated apart: its
-part is vol(G)/vol(C) between nodes of a component C, exactly, and the eigenvalue solver
-meets no repeated eigenvalue. Entries are computed from the factors in blocks of rows.
-The largest singular vectors are found by products alone (subspace iteration), so that
-nothing n×n is stored.
+for large windows, walks are replaced by the ``rank`` largest eigenpairs λ, u of D^-½ A
+D^-½. The eigenvalue 1, one per connected component, is treated apart: its part is
+vol(G)/vol(C) between nodes of a component C, exactly, and the eigenvalue solver meets
+no repeated eigenvalue. Entries are computed from the factors in blocks of rows, and the
+largest singular vectors are found by products alone: nothing n×n is stored.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ DENSE = 256
 
 @dataclass(frozen=True)
 class WalkMatrix:
-    """log⁺ of the DeepWalk matrix as an operator: rows are computed when needed.
+    """The DeepWalk matrix as an operator: rows are computed when they are needed.
 
     Attributes:
         left: n×k.
@@ -55,13 +54,7 @@ class WalkMatrix:
 
     @classmethod
     def of(cls, graph: CSR, window: int, rank: int = 128) -> WalkMatrix:
-        """The matrix of a graph, O(E·rank) and more for a slow convergence.
-
-        Args:
-            graph: A, n×n: a symmetric pattern without diagonal; values do not count.
-            window: T.
-            rank: Eigenpairs kept.
-        """
+        """The matrix of a symmetric pattern without diagonal, about O(E·rank)."""
         a = sp.csr_array(graph.to_scipy())
         a.data = np.ones(a.nnz)
         degree = np.asarray(a.sum(axis=1)).reshape(-1)
@@ -105,16 +98,8 @@ def netmf_embedding(graph: CSR, dim: int, window: int, rank: int = 128) -> Tenso
     """U Σ^½ of the ``dim`` largest singular values, n×dim, zero columns beyond n.
 
     The matrix M is symmetric, so its singular values are the sizes of its eigenvalues:
-    those of QᵀMQ for a Q that spans what M stretches most.
-
-    Args:
-        graph: n×n, a symmetric pattern without diagonal.
-        dim: Columns.
-        window: T.
-        rank: Eigenpairs of the graph that are kept.
-
-    Cost:
-        O(n²·(rank + dim)) time four times, O(n·(rank + dim)) memory.
+    those of QᵀMQ for a Q that spans what M stretches most. The graph is a symmetric
+    pattern without diagonal. O(n²·(rank + dim)) time, O(n·(rank + dim)) memory.
     """
     n = graph.shape[0]
     matrix = WalkMatrix.of(graph, window, rank)
@@ -125,9 +110,7 @@ def netmf_embedding(graph: CSR, dim: int, window: int, rank: int = 128) -> Tenso
     value, vector = torch.linalg.eigh((small + small.T) / 2)
     best = value.abs().argsort(descending=True)[:dim]
     found = (q @ vector[:, best]) * value[best].abs().sqrt()
-    out = torch.zeros(n, dim)
-    out[:, : found.size(1)] = found
-    return out
+    return torch.nn.functional.pad(found, (0, dim - found.size(1)))
 
 
 def _eigenpairs(scaled: Any, own: Any, rank: int) -> tuple[Array, Array]:

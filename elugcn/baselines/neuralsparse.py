@@ -2,27 +2,22 @@
 
 Zheng et al., "Robust Graph Representation Learning via Neural Sparsification", ICML
 2020. An MLP scores every edge by the features of its ends (``edge_scores``, joint).
-Node i draws k of its neighbours without replacement, in proportion to π_i· = softmax of
+Node i draws k of its neighbours without replacement, in proportion to the softmax of
 its scores s_i·:
 
     the k largest of s_ij + g_ij,  g from Gumbel(0, 1)
     y_ij = softmax over the kept j of (s_ij + g_ij) / τ,   w_ij = y_ij · (number kept)
 
 A node with k neighbours or fewer keeps all. The kept edges, with a self-loop of weight
-1 at each node, carry a two-layer GCN (``weighted_gcn``) through which cross-entropy
-trains both. τ = max(0.05, exp(−rate · epoch)) falls every ``refresh`` epochs.
-Evaluation draws nothing: g = 0, so a node keeps its k largest π.
+1 at each node, carry a two-layer GCN (``weighted_gcn``). τ = max(0.05, exp(−rate ·
+epoch)) falls every ``refresh`` epochs. In evaluation g = 0.
 
-Choices where the paper leaves room, or where its public re-implementation differs: the
-softmax of a node is over what it kept, and its weights sum to their number, as k draws
-of one edge each would, so that a node's own features do not outweigh all of its
-neighbours; scores look at features and not at the edges' own weights; noise is drawn
-in training only, exactly k edges stay, and a node gathers from those it chose. The
-learning rate (1e-3 there) and the dropout (0.5) are larger by default, the epochs fewer
-(3000 there), and the re-implementation has a dense layer behind the two that propagate.
-
-An epoch costs O(nnz(X)·h + E·s) for a scorer of width s. Gradients flow along kept
-edges only: O(n·k·(s + h)).
+The authors published no code. Where the paper leaves room: weights of a node sum to the
+number of edges kept, so that its own features do not outweigh all of its neighbours;
+scores look at features, not at the edges' own weights. In the public re-implementation
+evaluation draws, too, and a node gathers from those that chose it; it has a third,
+dense layer, a learning rate of 1e-3, a dropout of 0.5 and 3000 epochs. An epoch costs
+O(nnz(X)·h + E·s + n·k·h) for a scorer of width s.
 """
 
 from __future__ import annotations
@@ -33,17 +28,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elugcn.baselines.edge_scores import EdgeScorer
-from elugcn.baselines.learned_graph import (
-    Count,
+from elugcn.baselines.common import (
+    Baseline,
+    BaselineObjective,
     InputDropoutConfig,
-    LearnedGraphMethod,
-    LearnedGraphObjective,
-    NonNegative,
     PerGraph,
-    is_dense,
 )
-from elugcn.baselines.search import choices, graph_choices
+from elugcn.baselines.edge_scores import EdgeScorer
+from elugcn.baselines.search import Starts, is_dense, suggest
 from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import (
     CSR,
@@ -54,6 +46,7 @@ from elugcn.engine import (
     row_topk,
     some_entries,
 )
+from elugcn.methods.options import Count, NonNegative
 from elugcn.methods.problem import GraphTraits, Shapes
 
 COLDEST = 0.05
@@ -96,9 +89,8 @@ class NeuralSparseNetwork(nn.Module):
     def __init__(self, config: NeuralSparseConfig, shapes: Shapes) -> None:
         super().__init__()
         self.config = config
-        d, c = shapes.in_channels, shapes.out_channels
-        self.scorer = EdgeScorer(d, config.scorer_channels)
-        self.gcn = WeightedGCN(d, config.hidden_channels, c, config.dropout, 0.0)
+        self.scorer = EdgeScorer(shapes.in_channels, config.scorer_channels)
+        self.gcn = WeightedGCN(config, shapes, 0.0)
         # A buffer, so that it is selected, saved and restored with the weights.
         self.register_buffer("temperature", torch.ones(()))
         self.pattern = PerGraph(off_diagonal)
@@ -124,14 +116,8 @@ class NeuralSparseNetwork(nn.Module):
         logits: Tensor = self.gcn(x, Propagation(kept, weight, self.config.self_loops))
         return logits
 
-    def first_layer(self) -> list[nn.Parameter]:
-        """The parameters that ``decay="first"`` decays."""
-        return self.gcn.first_layer()
 
-
-class NeuralSparseObjective(
-    LearnedGraphObjective[NeuralSparseNetwork, NeuralSparseConfig]
-):
+class NeuralSparseObjective(BaselineObjective[NeuralSparseNetwork, NeuralSparseConfig]):
     """Cross-entropy at a temperature that falls."""
 
     def loss(self, epoch: int) -> Tensor:
@@ -140,7 +126,7 @@ class NeuralSparseObjective(
         return super().loss(epoch)
 
 
-class NeuralSparse(LearnedGraphMethod[NeuralSparseConfig]):
+class NeuralSparse(Baseline[NeuralSparseConfig]):
     """NeuralSparse with a GCN."""
 
     name = "neuralsparse"
@@ -152,20 +138,19 @@ class NeuralSparse(LearnedGraphMethod[NeuralSparseConfig]):
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Edges per node, width, temperature, dropout and training."""
         dense = is_dense(traits)
-        found = graph_choices(trial, traits) | choices(
-            trial,
-            k=(5, 10, 15, 30, 40) if dense else (3, 5, 10, 15),
-            hidden_channels=(64, 128),
-            rate=(1e-4, 1e-3, 1e-2),
-            dropout=(0.5, 0.7, 0.8),
-            lr=(0.005, 0.01),
-            weight_decay=(0.0, 5e-4, 1e-3, 5e-3) if dense else (5e-4, 1e-3),
-        )
+        values: dict[str, Any] = {
+            "k": (5, 10, 15, 30, 40) if dense else (3, 5, 10, 15),
+            "hidden_channels": (64, 128),
+            "rate": (1e-4, 1e-3, 1e-2),
+            "dropout": (0.5, 0.7, 0.8),
+            "lr": (0.005, 0.01),
+            "weight_decay": (0.0, 5e-4, 1e-3, 5e-3) if dense else (5e-4, 1e-3),
+        }
         if dense:
-            found |= choices(trial, input_dropout=(None, 0.0, 0.5, 0.8))
-        return found
+            values["input_dropout"] = (None, 0.0, 0.5, 0.8)
+        return suggest(trial, traits, **values)
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings for Cora, or more edges where nodes have many."""
         if is_dense(traits):
             more = {"k": 30, "dropout": 0.5, "weight_decay": 5e-4}

@@ -3,7 +3,7 @@
 Wu et al., "NodeFormer: A Scalable Graph Structure Learning Transformer for Node
 Classification", NeurIPS 2022. A layer has H heads with Q, K and V of width h each.
 Softmax attention over all nodes is estimated with positive random features φ
-(``kernel_attention``), so that sums over nodes are computed once:
+(``kernel_attention``):
 
     out_u = φ(q_u)ᵀ (Σ_v φ(k_v) v_vᵀ) / φ(q_u)ᵀ (Σ_v φ(k_v))
 
@@ -15,15 +15,12 @@ heads. Layers have residuals and layer norm. With a_uv the attention without noi
     L = CE − λ · mean over layers, heads and edges of (1/d_u) log a_uv
 
 The defaults are the authors' for Cora except for two: epochs (1000 without early
-stopping) and ``rb_order``. Theirs is 3 on Cora and Citeseer and 2 on Pubmed, which on
-dense graphs would join almost every pair of nodes; 1 works everywhere.
-
-Differences from the public code: random features and noise are drawn anew in every
-step and do not reset the global generator; the features of evaluation are drawn once
-and stored; the largest noise of a draw is subtracted before exp, and keys with less
-than 1e-10 of its weight are left out; exponents are shifted by their own maximum, not
-by a bound of it; with more than ``links`` edges the likelihood is that of a new uniform
-sample of so many in every step. An epoch costs O(nnz(X)·h + L·(n·H·S·M·h + E·h)).
+stopping) and ``rb_order`` (3 on Cora and Citeseer, 2 on Pubmed; on dense graphs that
+would join almost every pair of nodes). Differences from the public code: random
+features and noise are drawn anew in every step and do not reset the global generator;
+the features of evaluation are drawn once and stored; keys with less than 1e-10 of the
+largest weight of a draw are left out; with more than ``links`` edges the likelihood is
+that of a new uniform sample. An epoch costs O(nnz(X)·h + L·(n·H·S·M·h + E·h)).
 """
 
 from __future__ import annotations
@@ -37,28 +34,22 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from elugcn.baselines.common import (
+    Baseline,
+    BaselineConfig,
+    BaselineObjective,
+    PerGraph,
+    adjacency,
+)
 from elugcn.baselines.kernel_attention import (
     gumbel_keys,
     kernel_attention,
-    key_features,
+    kernel_features,
     link_log_likelihood,
     noisy_attention,
     orthogonal_features,
-    query_features,
 )
-from elugcn.baselines.learned_graph import (
-    Count,
-    LearnedGraphMethod,
-    LearnedGraphObjective,
-    NonNegative,
-    PerGraph,
-    Positive,
-    Probability,
-    adjacency,
-    is_dense,
-    is_large,
-)
-from elugcn.baselines.search import choices, graph_choices
+from elugcn.baselines.search import Starts, is_dense, is_large, suggest
 from elugcn.engine import (
     CSR,
     GraphInputs,
@@ -69,7 +60,7 @@ from elugcn.engine import (
     spmm,
 )
 from elugcn.errors import InputError
-from elugcn.methods.options import NetworkConfig
+from elugcn.methods.options import Count, NonNegative, Positive, Probability
 from elugcn.methods.problem import GraphTraits, Shapes
 
 # Entries of one wider graph: 2²⁴ take 0.2 GB and a tenth of a second per product.
@@ -80,7 +71,7 @@ BLOCK = 512
 MAX_ORDER = 32
 
 
-class NodeFormerConfig(NetworkConfig):
+class NodeFormerConfig(BaselineConfig):
     """Options of NodeFormer.
 
     Attributes:
@@ -139,9 +130,6 @@ class NodeFormerLayer(nn.Module):
             graphs: Â₁ … Â_{rb_order}.
             links: The edges whose likelihood is needed; None: it is 0.
             nodes: Those that gather; None: all.
-
-        Cost:
-            O(n·H·S·M·h + nnz·h) time; S = 1 in evaluation, which has no noise.
         """
         config, (n, h) = self.config, z.shape
         # Three products, not parts of one: their gradients need not be joined.
@@ -151,8 +139,8 @@ class NodeFormerLayer(nn.Module):
         projection = self.projection
         if self.training:
             projection = orthogonal_features(config.features, h).to(z)
-        query = query_features(q, projection, config.tau)
-        key = key_features(k, projection, config.tau)
+        query = kernel_features(q, projection, config.tau)
+        key = kernel_features(k, projection, config.tau, keys=True)
         asking = query if nodes is None else query.index_select(1, nodes)
         if self.training:
             drawn = gumbel_keys(config.heads, n, config.draws, config.tau)
@@ -202,13 +190,9 @@ class NodeFormerNetwork(nn.Module):
     def attend(
         self, inputs: GraphInputs, links: CSR | None = None, nodes: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Logits, and the mean log-likelihood of the links over layers.
+        """Logits of some nodes, and the mean log-likelihood of the links over layers.
 
-        Args:
-            inputs: The graph.
-            links: The edges whose likelihood is needed; None: it is 0.
-            nodes: Those whose logits are needed; None: all. In the last layer only
-                they attend.
+        In the last layer only these nodes attend.
         """
         p = self.dropout if self.training else 0.0
         graphs = self.wider(inputs)
@@ -227,10 +211,6 @@ class NodeFormerNetwork(nn.Module):
             likelihoods.append(likelihood)
         logits: Tensor = self.head(torch.cat(kept, dim=1) if self.jump else z)
         return logits, torch.stack(likelihoods).mean()
-
-    def first_layer(self) -> list[nn.Parameter]:
-        """The parameters that ``decay="first"`` decays."""
-        return [self.weight, self.bias]
 
 
 def wider_graphs(adj: CSR, order: int) -> list[CSR]:
@@ -265,7 +245,7 @@ def _squared(adj: CSR, order: int) -> CSR:
     return wider.to(adj.value.device)
 
 
-class NodeFormerObjective(LearnedGraphObjective[NodeFormerNetwork, NodeFormerConfig]):
+class NodeFormerObjective(BaselineObjective[NodeFormerNetwork, NodeFormerConfig]):
     """Cross-entropy and the likelihood of the edges."""
 
     def loss(self, epoch: int) -> Tensor:
@@ -280,7 +260,7 @@ class NodeFormerObjective(LearnedGraphObjective[NodeFormerNetwork, NodeFormerCon
         return self.model.attend(self.inputs, None, self.val_index)[0]
 
 
-class NodeFormer(LearnedGraphMethod[NodeFormerConfig]):
+class NodeFormer(Baseline[NodeFormerConfig]):
     """NodeFormer."""
 
     name = "nodeformer"
@@ -293,8 +273,9 @@ class NodeFormer(LearnedGraphMethod[NodeFormerConfig]):
         """Width, dropout, how far edges reach, and training."""
         # Neighbours of neighbours join almost all pairs where nodes have many.
         far = (1, 2) if is_large(traits) else (1, 2, 3)
-        return graph_choices(trial, traits) | choices(
+        return suggest(
             trial,
+            traits,
             hidden_channels=(32, 64, 128) if traits.directed else (32, 64),
             dropout=(0.0, 0.3, 0.5),
             lr=(0.001, 0.005, 0.01),
@@ -303,7 +284,7 @@ class NodeFormer(LearnedGraphMethod[NodeFormerConfig]):
             lambda_link=(0.1, 0.5, 1.0),
         )
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings for the citation graphs, or for graphs like Photo."""
         if is_dense(traits):
             near = {"dropout": 0.5, "lr": 0.01, "lambda_link": 0.1}

@@ -13,35 +13,33 @@ Poisson-Charlier expansion, which is cut after N terms:
 
 The defaults are the authors' for Cora. As in their code the MLP has no ReLU
 (``linear``), and W₁, W₂ and θ have learning rates and decays of their own. The authors
-selected settings by test accuracy, here validation selects. They take the epoch of the
-lowest validation loss (here ``select="loss"``); here accuracy selects first.
-
-An epoch costs O(nnz(X)·h + N·E·c) for E edges, whatever K is.
+selected settings by test accuracy and take the epoch of the lowest validation loss
+(here ``select="loss"``); here validation accuracy selects. An epoch costs
+O(nnz(X)·h + N·E·c) for E edges, whatever K is.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import scipy.sparse as sp
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.common import InputDropoutConfig, PerGraph
+from elugcn.baselines.common import Baseline, InputDropoutConfig, PerGraph
 from elugcn.baselines.polynomial import polynomial
 from elugcn.baselines.search import (
-    choices,
-    graph_choices,
-    has_many_edges,
+    Starts,
+    is_dense,
     is_large,
     keeps_features,
     neighbours_unlike,
+    suggest,
 )
 from elugcn.engine import CSR, GraphInputs, dropout
-from elugcn.methods.network import NetworkMethod
 from elugcn.methods.options import Count, NonNegative, Positive, Probability, Steps
 from elugcn.methods.problem import GraphTraits, Shapes
 from elugcn.models.mlp import MLP
@@ -66,7 +64,6 @@ class PCNetConfig(InputDropoutConfig):
         lr_theta: Learning rate of θ.
         weight_decay_out: Decay of W₂.
         weight_decay_theta: Decay of θ.
-        decay: Each part has its own decay, hence ``"all"`` only.
     """
 
     order: Count = 6
@@ -85,7 +82,6 @@ class PCNetConfig(InputDropoutConfig):
     weight_decay: NonNegative = 2e-3
     weight_decay_out: NonNegative = 5e-3
     weight_decay_theta: NonNegative = 5e-4
-    decay: Literal["all"] = "all"
     epochs: Count = 1000
     patience: Steps = 200
 
@@ -110,8 +106,7 @@ def shifted_operator(adj: CSR, shift: float, exponent: float) -> CSR:
     """−L = P − b I, O(nnz).
 
     P is Â_ij (r_i q_j)^(½−s), with r_i and q_j the numbers of entries in row i and
-    column j. Without edge weights these are the degrees. Edge weights, which the
-    paper does not have, enter as in Â.
+    column j: the degrees. Edge weights, which the paper does not have, enter as in Â.
     """
     n = adj.shape[0]
     power = 0.5 - exponent
@@ -129,14 +124,8 @@ class PCNetNetwork(nn.Module):
     def __init__(self, config: PCNetConfig, shapes: Shapes) -> None:
         super().__init__()
         self.config = config
-        self.mlp = MLP(
-            shapes.in_channels,
-            config.hidden_channels,
-            shapes.out_channels,
-            config.dropout,
-            config.input_dropout,
-            config.linear,
-        )
+        ends = (shapes.in_channels, config.hidden_channels, shapes.out_channels)
+        self.mlp = MLP(*ends, config.dropout, config.input_dropout, config.linear)
         self.theta = nn.Parameter(torch.full((config.order + 1,), config.scale))
         self.operator = PerGraph(
             lambda adj: shifted_operator(adj, config.shift, config.exponent)
@@ -156,16 +145,13 @@ class PCNetNetwork(nn.Module):
         return self.theta @ self.theta.new_tensor([first, *rows])
 
 
-class PCNet(NetworkMethod[PCNetConfig]):
+class PCNet(Baseline[PCNetConfig]):
     """Two-fold filtering with Poisson-Charlier polynomials."""
 
     name = "pcnet"
     summary = "low-pass steps and a heat kernel"
     Config = PCNetConfig
-
-    def build(self, config: PCNetConfig, shapes: Shapes) -> PCNetNetwork:
-        """Two linear maps and the filter."""
-        return PCNetNetwork(config, shapes)
+    Network = PCNetNetwork
 
     def training(self, config: PCNetConfig) -> TrainSettings:
         """W₂ and θ have learning rates and decays of their own."""
@@ -192,13 +178,13 @@ class PCNet(NetworkMethod[PCNetConfig]):
             values |= {"weight_decay": (0.0, 5e-5, 1e-3)}
         if keeps_features(traits):
             values["input_dropout"] = (0.0, 0.25)
-        return graph_choices(trial, traits) | choices(trial, **values)
+        return suggest(trial, traits, **values)
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings for graphs of this kind, where they have some."""
         if neighbours_unlike(traits):
             return [_SQUIRREL, _CHAMELEON, {}]
-        if has_many_edges(traits):
+        if is_dense(traits):
             kept = [_KEPT_FEATURES] if keeps_features(traits) else []
             return [{}, _MANY_EDGES, *kept]
         return [_PUBMED, {}] if is_large(traits) else [{}, _CITESEER]

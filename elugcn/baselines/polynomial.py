@@ -1,6 +1,4 @@
-"""Polynomials of a sparse matrix with coefficients that are learned.
-
-    Z = Σ_m c_m Bᵐ H
+"""Polynomials of a sparse matrix with learned coefficients: Z = Σ_m c_m Bᵐ H.
 
 GPR-GNN and PC-Conv have this form; they differ in B and in what the coefficients are.
 """
@@ -17,19 +15,9 @@ from elugcn.engine import CSR
 
 
 def polynomial(operator: CSR, h: Tensor, coefficients: Tensor) -> Tensor:
-    """Σ_m c_m Bᵐ H, with gradients to H and to c.
+    """Σ_m c_m Bᵐ H for B n×n and H n×k, with gradients to H and to c, shape (M+1,).
 
-    Args:
-        operator: B, n×n.
-        h: H, n×k.
-        coefficients: c, shape (M+1,).
-
-    Returns:
-        n×k.
-
-    Cost:
-        M products of O(nnz(B)·k), and as many for the gradient of H, which is
-        Σ_m c_m (Bᵀ)ᵐ G. The gradient of c_m is ⟨Bᵐ H, G⟩; M matrices n×k are kept.
+    M products of O(nnz(B)·k), and as many for the gradient; M matrices n×k are kept.
     """
     out: Tensor = _Polynomial.apply(  # type: ignore[no-untyped-call]
         h, coefficients, operator
@@ -57,15 +45,11 @@ class _Polynomial(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        grad_h = grad_c = None
-        if ctx.needs_input_grad[0]:
-            transposed = ctx.operator.T
-            # Horner's scheme keeps nothing but the sum.
-            grad_h = grad * ctx.factors[-1]
-            for factor in reversed(ctx.factors[:-1]):
-                grad_h = (transposed @ grad_h).add_(grad, alpha=factor)
-        if ctx.needs_input_grad[1]:
-            flat = grad.reshape(-1)
-            grad_c = torch.stack([p.reshape(-1) @ flat for p in ctx.saved_tensors])
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        # Horner's scheme for Σ_m c_m (Bᵀ)ᵐ G; the gradient of c_m is ⟨Bᵐ H, G⟩.
+        grad_h = grad * ctx.factors[-1]
+        for factor in reversed(ctx.factors[:-1]):
+            grad_h = (ctx.operator.T @ grad_h).add_(grad, alpha=factor)
+        flat = grad.reshape(-1)
+        grad_c = torch.stack([p.reshape(-1) @ flat for p in ctx.saved_tensors])
         return grad_h, grad_c, None

@@ -19,15 +19,14 @@ with τ = max(0.05, 2 · 0.99^epoch).
 Differences from the public code: γ = −0.1 and ζ = 1.1, because the code's γ = 0 makes
 the second term a constant without a gradient; the last term is a mean over nodes where
 the code has a sum (0.01 there is 27 here, for Cora's 2708 nodes), so that its weight
-means the same on every graph; evaluation draws nothing; layers have biases. Scores look
-at features and hidden units, not at the edges' own weights. The weights of the terms
-are smaller by default (0.1, 0.01 and 27 in the code). Other defaults differ, too (in
-the code lr 0.001, 256 hidden units, no dropout, 1000 epochs). Without noise a gate with
-α below log(−γ/ζ) is shut; with noise, at the high temperatures of early epochs, it is
-often open. So evaluation can see far fewer edges than training. Dropout on X is drawn
-once per epoch, that of the hidden layer in every pass: the last term sees the latter.
+means the same on every graph; layers have biases; scores look at features and hidden
+units, not at the edges' own weights. The code's defaults are 0.1, 0.01 and 27 for the
+weights of the terms, lr 0.001, 256 hidden units, no dropout and 1000 epochs.
 
-An epoch costs O(nnz(X)·h + draws·E·h) time and O(draws·(E + n·h)) memory.
+Without noise a gate with α below log(−γ/ζ) is shut; with noise it is often open, so
+evaluation can see far fewer edges than training. Dropout on X is drawn once per epoch,
+that of the hidden layer in every pass. An epoch costs O(nnz(X)·h + draws·E·h) time and
+O(draws·(E + n·h)) memory.
 """
 
 from __future__ import annotations
@@ -42,21 +41,17 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.edge_scores import EdgeScorer
-from elugcn.baselines.learned_graph import (
-    Count,
+from elugcn.baselines.common import (
+    Baseline,
+    BaselineObjective,
     InputDropoutConfig,
-    LearnedGraphMethod,
-    LearnedGraphObjective,
-    NonNegative,
     PerGraph,
-    Probability,
-    common_space,
-    is_dense,
 )
-from elugcn.baselines.search import choices
+from elugcn.baselines.edge_scores import EdgeScorer
+from elugcn.baselines.search import Starts, is_dense, suggest_learned
 from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import CSR, GraphInputs
+from elugcn.methods.options import Count, NonNegative, Probability
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 HOTTEST, COLDEST = 2.0, 0.05
@@ -122,10 +117,10 @@ class PTDNetNetwork(nn.Module):
     def __init__(self, config: PTDNetConfig, shapes: Shapes) -> None:
         super().__init__()
         self.config = config
-        ends = (shapes.in_channels, config.hidden_channels, shapes.out_channels)
-        self.gcn = WeightedGCN(*ends, config.dropout, config.first_dropout)
+        self.gcn = WeightedGCN(config, shapes, config.first_dropout)
         self.scorers = nn.ModuleList(
-            EdgeScorer(width, config.scorer_channels, joint=False) for width in ends[:2]
+            EdgeScorer(width, config.scorer_channels, joint=False)
+            for width in (shapes.in_channels, config.hidden_channels)
         )
         self.pattern = PerGraph(off_diagonal)
 
@@ -146,10 +141,6 @@ class PTDNetNetwork(nn.Module):
         """Logits n×c without noise in the gates."""
         return self.draws(inputs, None)[0].logits
 
-    def first_layer(self) -> list[nn.Parameter]:
-        """The parameters that ``decay="first"`` decays."""
-        return self.gcn.first_layer()
-
     def _pass(self, pattern: CSR, z: Tensor, alpha: Tensor, tau: float | None) -> Draw:
         one = self._gated(pattern, alpha, tau)
         h = self.gcn.hidden(z, one)
@@ -168,11 +159,7 @@ class SingularSum:
     Power iteration on a block of vectors gives M ≈ U Σ Vᵀ for the largest values. With
     U and V held fixed, Σ_i u_iᵀ M v_i is their sum and u_i v_iᵀ its gradient: exactly
     that of the sum of singular values. Each call starts from the last vectors, so that
-    a few steps suffice.
-
-    Args:
-        rank: How many values.
-        steps: Power steps per call.
+    a few ``steps`` suffice.
     """
 
     def __init__(self, rank: int = 1, steps: int = 2) -> None:
@@ -198,7 +185,7 @@ class SingularSum:
         return total
 
 
-class PTDNetObjective(LearnedGraphObjective[PTDNetNetwork, PTDNetConfig]):
+class PTDNetObjective(BaselineObjective[PTDNetNetwork, PTDNetConfig]):
     """Cross-entropy of the mean logits, and the terms about gates."""
 
     def __init__(
@@ -235,7 +222,7 @@ class PTDNetObjective(LearnedGraphObjective[PTDNetNetwork, PTDNetConfig]):
         return total
 
 
-class PTDNet(LearnedGraphMethod[PTDNetConfig]):
+class PTDNet(Baseline[PTDNetConfig]):
     """PTDNet with a GCN."""
 
     name = "ptdnet"
@@ -247,8 +234,9 @@ class PTDNet(LearnedGraphMethod[PTDNetConfig]):
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Weights of the terms, gates, dropout and training."""
         dense = is_dense(traits)
-        found = common_space(trial, traits) | choices(
+        found = suggest_learned(
             trial,
+            traits,
             lambda_edges=(0.0, 0.01, 0.1),
             # The largest singular value grows with the degrees.
             lambda_rank=(0.0, 1e-4, 1e-3) if dense else (0.0, 1e-3, 1e-2),
@@ -260,7 +248,7 @@ class PTDNet(LearnedGraphMethod[PTDNetConfig]):
         )
         return found | ({"hidden_channels": 64} if dense else {})
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The defaults, and the authors' weights of the terms for Cora."""
         if is_dense(traits):
             return [{}, {"lambda_rank": 0.0, "lambda_cons": 0.1}]

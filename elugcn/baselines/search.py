@@ -1,12 +1,13 @@
-"""What the search spaces of the baselines share."""
+"""What the search spaces of the baselines share; they depend on traits of a graph."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elugcn.methods.problem import GraphTraits
 
+Starts = list[dict[str, Any]]
 # Edges per node above which a graph counts as dense.
 DENSE = 10
 # Nodes above which a graph counts as large.
@@ -15,19 +16,31 @@ LARGE = 10_000
 UNLIKE = 0.5
 
 
-def choices(trial: Any, **values: Sequence[Any]) -> dict[str, Any]:
+def choices(trial: Any, values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """One of the given values for each option."""
     return {k: trial.suggest_categorical(k, list(v)) for k, v in values.items()}
 
 
-def graph_choices(trial: Any, traits: GraphTraits) -> dict[str, Any]:
-    """How the graph is read: direction of edges and scaling of features."""
-    values: dict[str, Sequence[Any]] = {}
+def suggest(trial: Any, traits: GraphTraits, **values: Sequence[Any]) -> dict[str, Any]:
+    """How the graph is read, and one of the given values for each option."""
+    reading: dict[str, Sequence[Any]] = {}
     if traits.directed:
-        values["direction"] = ("out", "both")
+        reading["direction"] = ("out", "both")
     if keeps_features(traits):
-        values["feature_norm"] = ("row", "none")
-    return choices(trial, **values)
+        reading["feature_norm"] = ("row", "none")
+    return choices(trial, reading | values)
+
+
+def suggest_learned(
+    trial: Any, traits: GraphTraits, **values: Sequence[Any]
+) -> dict[str, Any]:
+    """The same for methods that learn a graph, with dropout of X and decay."""
+    shared: dict[str, Sequence[Any]] = {}
+    if keeps_features(traits):
+        shared["input_dropout"] = (None, 0.0, 0.5)
+    dense = is_dense(traits)
+    shared["weight_decay"] = (0.0, 5e-4, 1e-3, 5e-3) if dense else (5e-4, 1e-3)
+    return suggest(trial, traits, **(shared | values))
 
 
 def keeps_features(traits: GraphTraits) -> bool:
@@ -36,10 +49,10 @@ def keeps_features(traits: GraphTraits) -> bool:
     In such graphs (people and pages) a single rare column says much. Scaling and
     dropout of the features can then cost accuracy.
     """
-    return traits.sparse_features and has_many_edges(traits)
+    return traits.sparse_features and is_dense(traits)
 
 
-def has_many_edges(traits: GraphTraits) -> bool:
+def is_dense(traits: GraphTraits) -> bool:
     """Whether nodes have many neighbours."""
     return traits.num_edges > DENSE * traits.num_nodes
 

@@ -4,24 +4,22 @@ Wu et al., "Simplifying Graph Convolutional Networks", ICML 2019:
 
     Ŷ = softmax(Âᴷ X W + b)
 
-This is a GCN without activations between its layers. Âᴷ X has no parameter and is
-computed before training, O(K·E·d). An epoch reads the rows of training and validation
-nodes alone, O(nnz·c) for the entries of those rows. The defaults are the paper's; it
-tuned the decay per dataset, here it is the first value in its code.
+Âᴷ X has no parameter and is computed before training, O(K·E·d). An epoch reads the rows
+of training and validation nodes alone. The defaults are the paper's; it tuned the decay
+per dataset, here it is the first value in its code.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from elugcn.baselines.common import adjacency
-from elugcn.baselines.search import choices, graph_choices, keeps_features
+from elugcn.baselines.common import Baseline, adjacency
+from elugcn.baselines.search import Starts, keeps_features, suggest
 from elugcn.engine import CSR, SPARSE_DENSITY, Features, GraphInputs
-from elugcn.methods.contract import FitContext
-from elugcn.methods.network import NetworkMethod, SupervisedRows
+from elugcn.methods.network import SupervisedRows
 from elugcn.methods.options import Count, NonNegative, Positive, Steps, TrainConfig
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
@@ -36,6 +34,7 @@ class SGCConfig(TrainConfig):
     order: Steps = 2
     lr: Positive = 0.2
     weight_decay: NonNegative = 5e-6
+    decay: Literal["all"] = "all"
     epochs: Count = 100
 
 
@@ -73,49 +72,34 @@ class SGCNetwork(nn.Module):
         # gradients slower. The transposed product is not.
         return (self.weight.T @ smoothed.T).T + self.bias
 
-    def first_layer(self) -> list[nn.Parameter]:
-        """All parameters: there is one layer."""
-        return [self.weight, self.bias]
+
+class SmoothedRows(SupervisedRows):
+    """Cross-entropy on the rows of Âᴷ X, which is computed here."""
+
+    def __init__(
+        self, network: SGCNetwork, problem: Problem, config: SGCConfig
+    ) -> None:
+        smoothed = smooth_features(problem.x, problem.adj, config.order)
+        super().__init__(network, problem, smoothed)
 
 
-class SGC(NetworkMethod[SGCConfig]):
+class SGC(Baseline[SGCConfig]):
     """Simplified graph convolution."""
 
     name = "sgc"
     summary = "regression on smoothed features"
     Config = SGCConfig
-
-    def build(self, config: SGCConfig, shapes: Shapes) -> SGCNetwork:
-        """A linear map."""
-        return SGCNetwork(config, shapes)
-
-    def objective(
-        self,
-        network: nn.Module,
-        problem: Problem,
-        config: SGCConfig,
-        context: FitContext,
-    ) -> SupervisedRows:
-        """Cross-entropy on the rows of Âᴷ X, which is computed here."""
-        smoothed = smooth_features(problem.x, problem.adj, config.order)
-        return SupervisedRows(network, problem, smoothed)
+    Network = SGCNetwork
+    Objective = SmoothedRows
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Order, learning rate and decay."""
-        options = graph_choices(trial, traits)
-        return (
-            options
-            | choices(trial, order=(1, 2, 3, 4))
-            | {
-                "epochs": 500,
-                "lr": trial.suggest_float("lr", 0.02, 0.5, log=True),
-                "weight_decay": trial.suggest_float(
-                    "weight_decay", 1e-7, 1e-3, log=True
-                ),
-            }
-        )
+        out = suggest(trial, traits, order=(1, 2, 3, 4)) | {"epochs": 500}
+        out["lr"] = trial.suggest_float("lr", 0.02, 0.5, log=True)
+        decay = trial.suggest_float("weight_decay", 1e-7, 1e-3, log=True)
+        return out | {"weight_decay": decay}
 
-    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+    def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings, with more epochs."""
         kept = [{"epochs": 500, "feature_norm": "none"}]
         return [{"epochs": 500}, *(kept if keeps_features(traits) else [])]

@@ -1,8 +1,8 @@
 """The best pairs of nodes by an inner product, without n² products in memory.
 
 Scores are computed for a block of rows, examined and discarded: O(n²·h) time, and
-memory for one block and the answer. Unwanted pairs (a node with itself, existing edges) get a
-score of −∞ in the block.
+memory for one block and the answer. Unwanted pairs (a node with itself, existing
+edges) get a score of −∞ in the block.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from elugcn.engine import CSR
 
 # Scores in memory at once.
 BLOCK = 2**20
-# Columns whose maximum is taken first, when the best of a row are searched.
-GROUP = 32
 
 
 @torch.no_grad()
@@ -35,9 +33,6 @@ def best_partners(
     Returns:
         Indices n×k, ascending within a row, and their scores, n×k. If a row has fewer
         than k pairs left, the rest have score −∞ and an index without meaning.
-
-    Cost:
-        O(n²·h) time, O(n·k) memory and a block of scores.
     """
     n = left.size(0)
     index = torch.empty(n, min(k, n), dtype=torch.long, device=left.device)
@@ -46,7 +41,8 @@ def best_partners(
         scores = left[rows] @ right.T
         _leave_out(scores, exclude, rows)
         scores.diagonal(rows.start).fill_(-torch.inf)
-        index[rows] = _row_topk(scores, index.size(1)).sort(dim=1).values
+        best = scores.topk(index.size(1), dim=1, sorted=False).indices
+        index[rows] = best.sort(dim=1).values
         value[rows] = scores.gather(1, index[rows])
     return index, value
 
@@ -62,9 +58,6 @@ def best_pairs(z: Tensor, m: int, exclude: CSR) -> Tensor:
 
     Returns:
         2×m, i < j in every column, ordered by i, then j.
-
-    Cost:
-        O(n²·h / 2) time, O(m) memory and a block of scores.
     """
     n = z.size(0)
     best = z.new_empty(0)
@@ -90,7 +83,7 @@ def best_pairs(z: Tensor, m: int, exclude: CSR) -> Tensor:
 
 @torch.no_grad()
 def least_similarity(z: Tensor) -> float:
-    """The smallest z_i · z_j over all pairs, O(n²·h / 2); 0 without rows."""
+    """The smallest z_i · z_j over all pairs; 0 without rows."""
     blocks = ((z[rows] @ z[rows.start :].T).min() for rows in _row_blocks(z.size(0)))
     return min((float(low) for low in blocks), default=0.0)
 
@@ -107,24 +100,3 @@ def _leave_out(scores: Tensor, exclude: CSR, rows: slice, first: int = 0) -> Non
     j = exclude.col[entries].long() - first
     inside = j >= 0
     scores[i[inside], j[inside]] = -torch.inf
-
-
-def _row_topk(scores: Tensor, k: int) -> Tensor:
-    """Indices of the k largest entries of each row.
-
-    The k largest lie in the k groups of columns with the largest maxima. To look at
-    those alone takes a fraction of the time of a selection over all columns.
-    """
-    n, m = scores.shape
-    groups = m // GROUP
-    if groups <= k or k == 0:
-        return scores.topk(k, dim=1, sorted=False).indices
-    whole = groups * GROUP
-    highest = scores[:, :whole].view(n, groups, GROUP).amax(dim=2)
-    group = highest.topk(k, dim=1, sorted=False).indices
-    within = torch.arange(GROUP, device=scores.device)
-    columns = (group.unsqueeze(2) * GROUP + within).view(n, k * GROUP)
-    rest = torch.arange(whole, m, device=scores.device).expand(n, -1)
-    columns = torch.cat([columns, rest], dim=1)
-    chosen = scores.gather(1, columns).topk(k, dim=1, sorted=False).indices
-    return columns.gather(1, chosen)

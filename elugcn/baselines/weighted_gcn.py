@@ -9,20 +9,15 @@ the rows before and after the product with W. Gradients reach every edge weight.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.engine import (
-    CSR,
-    Features,
-    dropout,
-    dropout_linear,
-    some_entries,
-)
+from elugcn.baselines.common import InputDropoutConfig
+from elugcn.engine import CSR, Features, dropout, dropout_linear, some_entries
+from elugcn.methods.problem import Shapes
 
 
 class Operator(Protocol):
@@ -38,11 +33,7 @@ def off_diagonal(adj: CSR) -> CSR:
 
 
 class Propagation:
-    """Â of one set of edge weights.
-
-    Attributes:
-        matrix: W.
-        scale: D^-½, n×1.
+    """Â of one set of edge weights: ``matrix`` is W, ``scale`` D^-½, n×1.
 
     Args:
         pattern: Row i has an entry for every edge into node i; no diagonal.
@@ -67,30 +58,20 @@ class Propagation:
 class WeightedGCN(nn.Module):
     """A GCN of two layers on any propagation.
 
-    Args:
-        in_channels: d.
-        hidden_channels: h.
-        out_channels: c.
-        dropout: Probability of dropping a hidden unit.
-        input_dropout: Probability of dropping an entry of X.
+    ``input_dropout`` is the probability of dropping an entry of X.
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        dropout: float,
-        input_dropout: float,
+        self, config: InputDropoutConfig, shapes: Shapes, input_dropout: float
     ) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.dropout = config.dropout
         self.input_dropout = input_dropout
-        ends = [in_channels, hidden_channels, out_channels]
+        d, h, c = shapes.in_channels, config.hidden_channels, shapes.out_channels
         self.weights = nn.ParameterList(
-            nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(ends)
+            nn.init.xavier_uniform_(torch.empty(ends)) for ends in ((d, h), (h, c))
         )
-        self.biases = nn.ParameterList(torch.zeros(b) for b in ends[1:])
+        self.biases = nn.ParameterList(torch.zeros(width) for width in (h, c))
 
     def forward(self, x: Features, graph: Operator) -> Tensor:
         """Logits n×c, O(nnz(X)·h + E·h)."""
@@ -110,7 +91,3 @@ class WeightedGCN(nn.Module):
         z = dropout(h, self.dropout if self.training else 0.0) @ self.weights[1]
         logits: Tensor = graph @ z + self.biases[1]
         return logits
-
-    def first_layer(self) -> list[nn.Parameter]:
-        """The parameters that ``decay="first"`` decays."""
-        return [self.weights[0], self.biases[0]]

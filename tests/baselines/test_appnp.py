@@ -10,15 +10,8 @@ from torch import Tensor
 
 from elugcn.baselines.appnp import APPNP, APPNPConfig, APPNPNetwork, pagerank
 from elugcn.engine import CSR, GraphInputs, Workspace, dropout, normalized_adjacency
-from elugcn.errors import InputError
 from elugcn.methods.problem import Shapes
-from elugcn.methods.registry import config_for
-from tests.baselines.contract import (
-    Draw,
-    check_learns_and_restores,
-    check_space,
-    gradient,
-)
+from tests.baselines.helpers import gradient
 
 
 def graph(directed: bool = False, n: int = 60) -> tuple[Tensor, CSR, Tensor]:
@@ -116,19 +109,3 @@ def test_edges_are_dropped_in_training_only() -> None:
     model = network(dropout=0.0, edge_dropout=0.5)
     assert not torch.equal(model.train()(inputs), model(inputs))
     assert torch.equal(model.eval()(inputs), model(inputs))
-
-
-def test_it_learns_and_restores(checked: Draw) -> None:
-    check_learns_and_restores(checked, "appnp", epochs=40)
-
-
-def test_search() -> None:
-    check_space("appnp", {"direction": 1, "feature_norm": 2})
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"steps": -1}, {"alpha": 1.5}, {"alpha": -0.1}, {"edge_dropout": 1.0}]
-)
-def test_refusals(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=f"^{next(iter(wrong))} must be .*; got .*$"):
-        config_for("appnp", wrong)

@@ -1,7 +1,6 @@
 """Correct and Smooth against its equations, and what it may and may not read."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -13,16 +12,7 @@ from elugcn.baselines.correct_smooth import (
     correct_and_smooth,
 )
 from elugcn.engine import normalized_adjacency
-from elugcn.errors import InputError
-from elugcn.methods.registry import config_for
-from tests.baselines.contract import (
-    Draw,
-    accuracy,
-    check_learns_and_restores,
-    check_restores,
-    check_space,
-    fit,
-)
+from tests.baselines.helpers import Draw, accuracy, fit
 
 BASES = ("mlp", "linear", "gcn")
 
@@ -108,14 +98,6 @@ def test_validation_labels_select_an_epoch_and_nothing_else(checked: Draw) -> No
     assert torch.equal(one, two)
 
 
-def test_it_restores(checked: Draw) -> None:
-    check_learns_and_restores(checked, "cs", epochs=30)
-    graph, other = checked(0), checked(1, n=90)
-    for base in BASES[1:]:
-        fitted = fit(graph, "cs", base=base, epochs=3, smoothing_steps=7)
-        check_restores("cs", fitted, graph, other)
-
-
 def test_the_model_smooths_without_any_label(checked: Draw) -> None:
     graph, data = checked(0), checked(1, n=90).data
     model = fit(graph, "cs", epochs=5, smoothing_steps=2).model
@@ -128,22 +110,3 @@ def test_the_model_smooths_without_any_label(checked: Draw) -> None:
     torch.testing.assert_close(out.exp(), expected)
     data.y = (data.y + 1) % 3
     assert torch.equal(model.logits(data), out)
-
-
-def test_search() -> None:
-    check_space("cs", {"direction": 1, "feature_norm": 2})
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"base": "svm"},
-        {"correction_alpha": 1.1},
-        {"smoothing_alpha": -0.1},
-        {"correction_steps": -1},
-        {"scale": -1.0},
-    ],
-)
-def test_refusals(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=f"^{next(iter(wrong))} must be .*; got .*$"):
-        config_for("cs", wrong)

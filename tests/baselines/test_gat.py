@@ -10,10 +10,7 @@ from torch_geometric.nn import GATConv
 
 from elugcn.baselines.gat import GAT, Attention, GATConfig, GATNetwork
 from elugcn.engine import CSR, GraphInputs, normalized_adjacency
-from elugcn.errors import InputError
 from elugcn.methods.problem import Shapes
-from elugcn.methods.registry import config_for
-from tests.baselines.contract import Draw, check_learns_and_restores, check_space
 
 
 def network(heads: int = 2, out_heads: int = 1, **options: Any) -> GATNetwork:
@@ -138,27 +135,3 @@ def test_dropout_is_on_inputs_and_on_attention(option: str | None) -> None:
     model = network(**none | ({option: 0.5} if option else {})).train()
     inputs = GraphInputs(x, adj)
     assert torch.equal(model(inputs), model(inputs)) == (option is None)
-
-
-def test_only_the_first_layer_can_be_decayed() -> None:
-    model = network()
-    first = {id(p) for p in model.first_layer()}
-    rest = {k for k, p in model.named_parameters() if id(p) not in first}
-    assert rest == {f"second.{k}" for k, _ in model.second.named_parameters()}
-
-
-def test_it_learns_and_restores(checked: Draw) -> None:
-    check_learns_and_restores(checked, "gat", epochs=30)
-
-
-def test_search() -> None:
-    check_space("gat", {"direction": 1, "feature_norm": 2})
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"heads": 0}, {"out_heads": 0}, {"attention_dropout": 1.0}, {"heads": 1.5}],
-)
-def test_refusals(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=f"^{next(iter(wrong))} must be .*; got .*$"):
-        config_for("gat", wrong)

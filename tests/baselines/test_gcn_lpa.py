@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elugcn.baselines.gcn_lpa import (
-    GCNLPA,
     GCNLPAConfig,
     GCNLPANetwork,
     GCNLPAObjective,
@@ -17,16 +16,8 @@ from elugcn.baselines.gcn_lpa import (
 )
 from elugcn.data.validation import check_data
 from elugcn.engine import CSR, GraphInputs, normalized_adjacency
-from elugcn.errors import InputError
 from elugcn.methods.problem import Problem, Shapes
-from elugcn.methods.registry import config_for
-from tests.baselines.contract import (
-    CPU,
-    Draw,
-    check_learns_and_restores,
-    check_space,
-    fit,
-)
+from tests.baselines.helpers import CPU, Draw, fit
 
 
 def network(adj: CSR, **options: Any) -> GCNLPANetwork:
@@ -170,34 +161,3 @@ def test_a_node_without_neighbours_gathers_nothing() -> None:
     adj = normalized_adjacency(torch.tensor([[0], [1]]), 3, self_loops=False)
     out = network(adj)(GraphInputs(torch.rand(3, 8), adj))
     assert torch.equal(out[[0, 2]], torch.zeros(2, 3))
-
-
-def test_only_the_first_layer_can_be_decayed() -> None:
-    model = GCNLPA().build(GCNLPAConfig(num_layers=3), Shapes(4, 2))
-    assert isinstance(model, GCNLPANetwork)
-    (first,) = model.first_layer()
-    assert first is model.weights[0]
-
-
-def test_it_learns_and_restores(checked: Draw) -> None:
-    options = {"num_layers": 3, "lpa_steps": 2, "dropout": 0.5}
-    check_learns_and_restores(checked, "gcn-lpa", epochs=40, **options)
-
-
-def test_search() -> None:
-    check_space("gcn-lpa", {"direction": 1, "feature_norm": 2})
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"num_layers": 0},
-        {"lpa_steps": 0},
-        {"lambda_lpa": -1.0},
-        {"lpa_loss": "l2"},
-        {"input_dropout": 1.0},
-    ],
-)
-def test_refusals(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=f"^{next(iter(wrong))} must be .*; got .*$"):
-        config_for("gcn-lpa", wrong)

@@ -14,10 +14,8 @@ from elugcn.baselines.gprgnn import (
     pagerank_weights,
 )
 from elugcn.engine import CSR, GraphInputs, normalized_adjacency
-from elugcn.errors import InputError
 from elugcn.methods.problem import Shapes
-from elugcn.methods.registry import config_for
-from tests.baselines.contract import Draw, check_learns_and_restores, check_space, fit
+from tests.baselines.helpers import Draw, fit
 
 
 def network(**options: Any) -> GPRGNNNetwork:
@@ -79,7 +77,7 @@ def test_gamma_is_not_decayed() -> None:
 
 def test_gamma_is_learned_and_recorded(checked: Draw) -> None:
     graph = checked(0, n=120)
-    options = {"epochs": 20, "steps": 3, "alpha": 0.4, "decay": "first"}
+    options = {"epochs": 20, "steps": 3, "alpha": 0.4}
     fitted = fit(graph, "gprgnn", **options)
     moved = torch.tensor(fitted.metadata["gamma"]) - pagerank_weights(3, 0.4)
     # Twenty steps of at most 0.01 each.
@@ -104,27 +102,3 @@ def test_dropout_is_on_inputs_hidden_units_and_logits(option: str | None) -> Non
     g = GraphInputs(*inputs())
     assert torch.equal(model(g), model(g)) == (option is None)
     assert torch.equal(model.eval()(g), model(g))
-
-
-def test_it_learns_and_restores(checked: Draw) -> None:
-    check_learns_and_restores(checked, "gprgnn", epochs=40)
-
-
-def test_search() -> None:
-    searched = {"direction": 1, "feature_norm": 2, "input_dropout": 2}
-    check_space("gprgnn", searched)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"steps": -1},
-        {"alpha": 1.5},
-        {"alpha": -0.1},
-        {"propagation_dropout": 1.0},
-        {"input_dropout": -0.5},
-    ],
-)
-def test_refusals(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=f"^{next(iter(wrong))} must be .*; got .*$"):
-        config_for("gprgnn", wrong)

@@ -1,23 +1,20 @@
 """Random features against exact softmax attention, sums against loops."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
 
 from elugcn.baselines.kernel_attention import (
     BLOCK,
     EPSILON,
     gumbel_keys,
     kernel_attention,
-    key_features,
+    kernel_features,
     link_log_likelihood,
     mix,
     noisy_attention,
     orthogonal_features,
-    query_features,
 )
 from elugcn.engine import CSR
 
@@ -30,7 +27,10 @@ def error(count: int, draws: int) -> float:
     for _ in range(draws):
         w = orthogonal_features(count, 8)
         # Without the floor, in which the limit is a little flatter than softmax.
-        query, key = query_features(q, w) - EPSILON, key_features(k, w) - EPSILON
+        query, key = (
+            kernel_features(q, w) - EPSILON,
+            kernel_features(k, w, keys=True) - EPSILON,
+        )
         out = kernel_attention(query, key, v)
         total += float((out - exact).norm() / exact.norm())
     return total / draws
@@ -62,7 +62,7 @@ def test_large_queries_and_keys_do_not_overflow() -> None:
     size = torch.tensor([30.0, 3.0, 1.0])[:, None, None, None]
     q, k, v = torch.randn(3, 1, 30, 4) * size
     w = orthogonal_features(16, 4)
-    out = kernel_attention(query_features(q, w), key_features(k, w), v)
+    out = kernel_attention(kernel_features(q, w), kernel_features(k, w, keys=True), v)
     assert bool(torch.isfinite(out).all())
     assert float(out.abs().max()) <= float(v.abs().max()) + 1e-5  # a mean of values
 
@@ -98,9 +98,9 @@ def test_gradients_of_the_quotients() -> None:
 
 
 @pytest.mark.parametrize("beside", [False, True])
-@pytest.mark.parametrize("features", [query_features, key_features])
+@pytest.mark.parametrize("keys", [False, True])
 def test_features_have_the_values_and_gradients_of_their_equation(
-    features: Callable[..., Tensor], beside: bool
+    keys: bool, beside: bool
 ) -> None:
     """Whether the heads of a node lie beside each other in memory or not."""
     torch.manual_seed(0)
@@ -112,10 +112,10 @@ def test_features_have_the_values_and_gradients_of_their_equation(
     exponent = (
         torch.einsum("hnd,md->hnm", scaled, w) - scaled.pow(2).sum(-1)[..., None] / 2
     )
-    over = (2,) if features is query_features else (1, 2)
+    over = (1, 2) if keys else (2,)
     shifted = exponent - exponent.detach().amax(dim=over, keepdim=True)
     expected = shifted.exp() + EPSILON
-    out = features(x, w, tau)
+    out = kernel_features(x, w, tau, keys)
     torch.testing.assert_close(out, expected)
     along = torch.randn_like(expected)
     ours = torch.autograd.grad(out, x, along)

@@ -18,10 +18,7 @@ from elugcn.baselines.pcnet import (
     shifted_operator,
 )
 from elugcn.engine import CSR, GraphInputs, normalized_adjacency
-from elugcn.errors import InputError
 from elugcn.methods.problem import Shapes
-from elugcn.methods.registry import config_for
-from tests.baselines.contract import Draw, check_learns_and_restores, check_space
 
 
 def graph(directed: bool = False, loops: bool = True) -> tuple[Tensor, CSR]:
@@ -177,37 +174,3 @@ def test_each_part_has_a_learning_rate_and_a_decay_of_its_own() -> None:
     assert groups == {
         "mlp.W2": out, "mlp.b2": out, "theta": {"lr": 0.004, "weight_decay": 0.2}
     }  # fmt: skip
-
-
-def test_it_learns_and_restores(checked: Draw) -> None:
-    check_learns_and_restores(checked, "pcnet", epochs=40)
-
-
-def test_search() -> None:
-    searched = {
-        "direction": 1, "feature_norm": 2, "terms": 1, "self_loops": 1,
-        "input_dropout": 2,
-    }  # fmt: skip
-    check_space("pcnet", searched)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"order": 0},
-        {"terms": 0},
-        {"heat": -0.1},
-        {"shift": 0.5},
-        {"exponent": -0.1},
-        {"lr_out": 0.0},
-        {"lr_theta": -1.0},
-        {"weight_decay_out": -1.0},
-        {"weight_decay_theta": -1.0},
-        {"propagation_dropout": 1.0},
-        {"input_dropout": 1.0},
-        {"decay": "first"},
-    ],
-)
-def test_refusals(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=f"^{next(iter(wrong))} must be .*; got .*$"):
-        config_for("pcnet", wrong)

@@ -1,6 +1,5 @@
 """Polynomials of a sparse matrix against dense powers, values and gradients."""
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +7,7 @@ from torch import Tensor
 
 from elugcn.baselines.polynomial import polynomial
 from elugcn.engine import CSR, normalized_adjacency
-from tests.baselines.contract import gradient
+from tests.baselines.helpers import gradient
 
 
 def graph(directed: bool, n: int = 20, seed: int = 0) -> CSR:
@@ -47,12 +46,3 @@ def test_values_and_gradients_are_those_of_dense_powers(
             gradient(z, learned), gradient(expected, learned), rtol=1e-4, atol=1e-4
         )
     assert torch.equal(h, given_h)
-
-
-@pytest.mark.parametrize("learned", ["h", "c"])
-def test_only_what_is_asked_for_gets_a_gradient(learned: str) -> None:
-    h = torch.ones(20, 2, requires_grad=learned == "h")
-    c = torch.tensor([1.0, -0.5, 0.25], requires_grad=learned == "c")
-    polynomial(graph(True), h, c).sum().backward()
-    assert (h.grad is None) == (learned == "c")
-    assert (c.grad is None) == (learned == "h")

@@ -7,10 +7,8 @@ from sklearn.linear_model import LogisticRegression
 
 from elugcn.baselines.sgc import SGC, SGCConfig, smooth_features
 from elugcn.engine import CSR, GraphInputs, normalized_adjacency
-from elugcn.errors import InputError
 from elugcn.methods.problem import Shapes
-from elugcn.methods.registry import config_for
-from tests.baselines.contract import Draw, check_learns_and_restores, check_space, fit
+from tests.baselines.helpers import Draw, fit
 
 
 def dense(x: CSR | torch.Tensor) -> torch.Tensor:
@@ -53,7 +51,6 @@ def test_the_network_is_pygs(order: int, share: float) -> None:
         CSR.from_tensor(x) if share < 1 else x, normalized_adjacency(edges, 90)
     )
     torch.testing.assert_close(model(g), twin(x, edges))
-    assert model.first_layer() == list(model.parameters())
 
 
 def test_training_reaches_the_optimum_of_the_regression(checked: Draw) -> None:
@@ -75,18 +72,3 @@ def test_training_reaches_the_optimum_of_the_regression(checked: Draw) -> None:
     # The intercept decays here and not there.
     last = fitted.history[-1]["loss"]
     assert last == pytest.approx(float(expected), rel=0.05)
-
-
-def test_it_learns_and_restores(checked: Draw) -> None:
-    check_learns_and_restores(checked, "sgc", epochs=60)
-
-
-def test_search() -> None:
-    check_space("sgc", {"direction": 1, "feature_norm": 2})
-
-
-def test_refusals() -> None:
-    with pytest.raises(InputError, match="unknown option 'hidden_channels'"):
-        config_for("sgc", {"hidden_channels": 8})
-    with pytest.raises(InputError, match=r"^order must be at least 0; got -1$"):
-        config_for("sgc", {"order": -1})

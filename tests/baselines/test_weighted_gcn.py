@@ -6,14 +6,23 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
+from elugcn.baselines.common import InputDropoutConfig
 from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import CSR, normalized_adjacency
+from elugcn.methods.problem import Shapes
 
 
 def directed_edges(n: int = 30, count: int = 120) -> Tensor:
     """Random edges without loops or repeats; the last node has none."""
     edges = torch.randint(0, n - 1, (2, count))
     return torch.unique(edges[:, edges[0] != edges[1]], dim=1)
+
+
+def network(
+    d: int, h: int, c: int, dropout: float = 0.5, input_dropout: float = 0.5
+) -> WeightedGCN:
+    config = InputDropoutConfig(hidden_channels=h, dropout=dropout)
+    return WeightedGCN(config, Shapes(d, c), input_dropout)
 
 
 def pattern_of(edges: Tensor, n: int = 30) -> CSR:
@@ -38,7 +47,7 @@ def test_values_and_gradients_are_pygs(loops: bool) -> None:
     x, dense = torch.randn(30, 6), torch.rand(30, 30) + 0.1
     ours = dense[pattern.row, pattern.col.long()].requires_grad_()
     theirs = dense[edges[1], edges[0]].requires_grad_()
-    model = WeightedGCN(6, 5, 3, 0.5, 0.5).eval()
+    model = network(6, 5, 3).eval()
     layers = [GCNConv(*w.shape, add_self_loops=loops) for w in model.weights]
     for layer, w, b in zip(layers, model.weights, model.biases, strict=True):
         torch.nn.init.normal_(b)
@@ -63,7 +72,7 @@ def test_values_and_gradients_are_pygs(loops: bool) -> None:
 
 def test_without_edges_it_is_an_mlp() -> None:
     torch.manual_seed(4)
-    model = WeightedGCN(4, 3, 2, 0.0, 0.0)
+    model = network(4, 3, 2, 0.0, 0.0)
     x, weight = torch.randn(6, 4), torch.empty(0, requires_grad=True)
     pattern = pattern_of(torch.empty(2, 0, dtype=torch.long), 6)
     logits = model(x, Propagation(pattern, weight))
@@ -91,14 +100,7 @@ def test_sparse_features_and_dropout() -> None:
     graph = Propagation(pattern, torch.rand(pattern.nnz))
     x = torch.randn(30, 6) * (torch.rand(30, 6) < 0.2)
     for dropout in ((0.5, 0.0), (0.0, 0.5)):
-        model = WeightedGCN(6, 5, 3, *dropout).eval()
+        model = network(6, 5, 3, *dropout).eval()
         dense = model(x, graph)
         torch.testing.assert_close(model(CSR.from_tensor(x), graph), dense)
         assert not torch.equal(model.train()(x, graph), dense)
-
-
-def test_only_the_first_layer_can_be_decayed() -> None:
-    model = WeightedGCN(4, 3, 2, 0.0, 0.0)
-    first = {id(p) for p in model.first_layer()}
-    rest = {k for k, p in model.named_parameters() if id(p) not in first}
-    assert rest == {"weights.1", "biases.1"}
