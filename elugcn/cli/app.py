@@ -7,6 +7,7 @@ import errno
 import io
 import logging
 import os
+import re
 import signal
 import sys
 import warnings
@@ -24,18 +25,17 @@ from elugcn.errors import InputError, MissingExtraError
 # BadParameter derives from it.
 UsageError: Any = typer.BadParameter.__mro__[1]
 _INTERRUPTED = 130
-# Errors of the disk: full, over quota, file too large, read-only, failing.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 # Each command is the function `run` of a module beside this one. Modules load PyTorch,
 # which takes seconds, so only the module of the called command is imported.
 COMMANDS = {
     "train": "Train on a dataset or on your own two tables, and save everything.",
-    "predict": "Predict with a saved run: for its own graph or for another one.",
-    "report": "Write the HTML report of a run.",
     "diagnose": "Show which nodes use the labels that reach them, and which do not.",
     "explain": "Explain one node: which labels reach it and what follows from them.",
+    "predict": "Predict with a saved run: for its own graph or for another one.",
     "graph": "Learn the ELU graph: factors (.safetensors) or an edge list (--topk 20).",
+    "report": "Write the HTML report of a run.",
     "datasets": "List the datasets: size, homophily, splits, and what is on disk.",
     "compare": "Compare methods on datasets: mean ± std, differences, time, memory.",
     "tune": "Search options of methods; validation accuracy decides.",
@@ -46,93 +46,44 @@ REPRODUCTION = {
     "reproduce": "Make a table or figure of the paper, with our results beside it.",
     "bench": "Measure speed and memory beside PyG's models.",
 }
-
-
-def make_app(called: str | None = None) -> typer.Typer:
-    """The command line: the called command in full, the others by their first line."""
-    app = typer.Typer(
-        name="elugcn",
-        help="Classify the nodes of a graph from few labels, and see what labels do.",
-        add_completion=False,
-        context_settings={"help_option_names": ["--help", "-h"]},
-        pretty_exceptions_enable=False,
-    )
-    app.callback(invoke_without_command=True)(_root)
-    for name, line in (COMMANDS | REPRODUCTION).items():
-        if name == called:
-            app.command(name)(_command(name))
-        else:
-            app.command(name, help=line)(lambda: None)
-    return app
-
-
-def _command(name: str) -> Callable[..., Any]:
-    """The function of a command, of this package or of the reproduction."""
-    if name in COMMANDS:
-        run: Callable[..., Any] = import_module(f"elugcn.cli.{name}").run
-        return run
-    for found in entry_points(group=GROUP, name=name):
-        run = found.load()
-        return run
-    raise InputError(
-        f"elugcn {name} is part of the elugcn-reproduction distribution, which is not "
-        "installed; install it with: pip install ./reproduction"
-    )
-
-
-def _root(
-    context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Print the version."),
-) -> None:
-    if version:
-        typer.echo(f"elugcn {__version__}")
-        raise typer.Exit
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+# Arguments of the library whose options have another name.
+_RENAMED = {"workers": "jobs", "n_threads": "threads"}
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command. A mistake of the user is one line on stderr and exit code 2."""
-    _write_utf8()
-    logging.basicConfig(stream=sys.stderr, format="elugcn: %(message)s")
-    _treat_signals_as_interrupts()
-    sys.exit(_run(arguments))
-
-
-def _write_utf8() -> None:
-    """Write UTF-8 to files and pipes; on a terminal, ? replaces what it cannot show."""
+    """Run a command and exit. A mistake of the user is one line and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
+            # Files and pipes are UTF-8; a terminal shows ? for what it has no sign for.
             encoding = stream.encoding if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="replace")
-
-
-def _treat_signals_as_interrupts() -> None:
-    """SIGTERM and SIGHUP leave nothing half-written, as Ctrl-C does.
-
-    Where SIGHUP is ignored (``nohup``) it stays ignored.
-    """
-    for name in ("SIGTERM", "SIGHUP"):
+    logging.basicConfig(stream=sys.stderr, format="elugcn: %(message)s")
+    for name in ("SIGTERM", "SIGHUP"):  # leave nothing half-written, as Ctrl-C
         number = getattr(signal, name, None)  # Windows has no SIGHUP
+        # `nohup` ignores SIGHUP; it stays ignored.
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             with contextlib.suppress(ValueError):  # not called from the main thread
                 signal.signal(number, signal.default_int_handler)
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
-def _run(arguments: list[str] | None) -> int:
-    given = sys.argv[1:] if arguments is None else arguments
+def run(arguments: list[str]) -> int:
+    """Run a command; its exit code."""
     # The options of `elugcn` itself take no values: the first word is the command.
-    called = next((word for word in given if not word.startswith("-")), None)
+    called = next((word for word in arguments if not word.startswith("-")), None)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning  # type: ignore[assignment]
-            code = make_app(called)(given, standalone_mode=False, prog_name="elugcn")
+            app = make_app(called)
+            code = app(arguments, standalone_mode=False, prog_name="elugcn")
             sys.stdout.flush()
         # Typer returns this for a KeyboardInterrupt inside a command.
         if code == _INTERRUPTED:
             return _interrupted()
         return code if isinstance(code, int) else 0
-    except (InputError, MissingExtraError) as error:
+    except InputError as error:
+        return _fail(_with_option_names(str(error)))
+    except MissingExtraError as error:
         return _fail(str(error))
     except UsageError as error:
         name = error.ctx.command_path if error.ctx else "elugcn"
@@ -153,6 +104,58 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(done.__context__, BrokenPipeError):
             return _reader_gone()
         raise
+
+
+def make_app(called: str | None = None) -> typer.Typer:
+    """The command line: the called command in full, the others by their first line."""
+    app = typer.Typer(
+        help="Classify the nodes of a graph from few labels, and see what labels do.",
+        add_completion=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+        pretty_exceptions_enable=False,
+    )
+    app.callback(invoke_without_command=True)(_root)
+    for name, line in (COMMANDS | REPRODUCTION).items():
+        if name == called:
+            app.command(name)(_command(name))
+        else:
+            app.command(name, help=line)(lambda: None)
+    return app
+
+
+def _command(name: str) -> Callable[..., Any]:
+    """The function of a command, of this package or of the reproduction."""
+    if name in COMMANDS:
+        return import_module(f"elugcn.cli.{name}").run  # type: ignore[no-any-return]
+    for found in entry_points(group=GROUP, name=name):
+        return found.load()  # type: ignore[no-any-return]
+    raise InputError(
+        f"elugcn {name} is part of the elugcn-reproduction distribution, which is not "
+        "installed; install it with: pip install ./reproduction"
+    )
+
+
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version."),
+) -> None:
+    if version:
+        typer.echo(f"elugcn {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _with_option_names(message: str) -> str:
+    """The library names arguments: ``val_fraction=2`` is ``--val-fraction 2`` here."""
+    from elugcn.cli.options import argument_names, flag_of
+
+    for name in (*argument_names(), *_RENAMED):
+        flag = flag_of(_RENAMED.get(name, name))
+        message = re.sub(rf"\b{name}=True\b", flag, message)
+        # A short name is also a word.
+        end = r"\b=?" if "_" in name else r"(=| (?=must be))"
+        message = re.sub(rf"(?<![\w/.'-]){name}{end}", f"{flag} ", message)
+    return re.sub(r" +(?=[ ,.:;)])", "", message)
 
 
 def _interrupted() -> int:

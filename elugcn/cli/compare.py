@@ -4,59 +4,45 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from elugcn.api import parse_assignments
-from elugcn.atomic import whole_file
-from elugcn.cli.common import console, print_json, split_names
-from elugcn.cli.options import RunsOptions, grouped
+from elugcn.atomic import check_file, whole_file
+from elugcn.cli.common import console, given_names, print_json
+from elugcn.cli.options import (
+    DATASETS_HELP,
+    LABELS_HELP,
+    METHODS_HELP,
+    RunsOptions,
+    grouped,
+)
 from elugcn.data.datasets import dataset_info
 from elugcn.errors import InputError
 from elugcn.evaluation import FORMATS, Store, aggregate, make_jobs, render, run_jobs
 from elugcn.evaluation.tables import terminal
-from elugcn.methods.registry import METHOD_NAMES, resolve_name
-from elugcn.training.progress import default_progress
+from elugcn.methods.registry import resolve_name
 
 
 @grouped
 def run(
     how: RunsOptions,
-    methods: Annotated[
-        str, typer.Option(help=f"Separated by commas, of {', '.join(METHOD_NAMES)}.")
-    ] = "auto,elu-gcn,gcn,mlp,lpa",
-    datasets: Annotated[
-        str, typer.Option(help="Separated by commas, see `elugcn datasets`.")
-    ] = "digits",
-    seeds: Annotated[int, typer.Option(help="Runs per method and dataset.")] = 10,
-    store: Annotated[
-        Path, typer.Option(help="Folder of runs; stored runs are not repeated.")
-    ] = Path("runs/compare"),
-    labels_per_class: Annotated[
-        int | None, typer.Option(help="Draw this many training labels per class.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="METHOD.KEY=VALUE",
-            help="One option of a method; repeatable.",
-        ),
-    ] = None,
-    data_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DATASET.KEY=VALUE",
-            help="Option of a synthetic dataset, e.g. sbm.n=100000; repeatable.",
-        ),
-    ] = None,
-    format_: Annotated[
-        str, typer.Option("--format", help=f"{', '.join(FORMATS)}.")
-    ] = "terminal",
-    out: Annotated[
-        Path | None, typer.Option(help="Write the table to this file.")
-    ] = None,
+    methods: str = typer.Option("auto,elu-gcn,gcn,mlp,lpa", help=METHODS_HELP),
+    datasets: str = typer.Option("digits", help=DATASETS_HELP),
+    seeds: int = typer.Option(10, min=1, help="Runs per method and dataset."),
+    store: Path = typer.Option(
+        Path("runs/compare"), help="Folder of runs; stored runs are not repeated."
+    ),
+    labels_per_class: int | None = typer.Option(None, help=LABELS_HELP),
+    set_: list[str] | None = typer.Option(
+        None, "--set", metavar="METHOD.KEY=VALUE", help="One option of a method."
+    ),
+    data_option: list[str] | None = typer.Option(
+        None, metavar="DATASET.KEY=VALUE", help="One option of a synthetic dataset."
+    ),
+    format_: str = typer.Option("terminal", "--format", help=f"{', '.join(FORMATS)}."),
+    out: Path | None = typer.Option(None, help="Write the table to this file."),
 ) -> int:
     """Compare methods on datasets: mean ± std, differences, time, memory.
 
@@ -65,13 +51,13 @@ def run(
     """
     if format_ not in FORMATS:
         raise InputError(f"--format {format_}: expected one of {', '.join(FORMATS)}")
-    if out is not None and (out.is_dir() or not out.resolve().parent.is_dir()):
-        raise InputError(f"--out {out}: expected a file in an existing folder")
+    if out is not None:
+        check_file(out)
     options = _by_name(set_, "--set", "METHOD")
     data_options = _by_name(data_option, "--data-option", "DATASET")
     jobs = make_jobs(
-        split_names(methods),
-        split_names(datasets),
+        given_names(methods, "--methods"),
+        given_names(datasets, "--datasets"),
         seeds,
         labels_per_class=labels_per_class,
         options={resolve_name(name): given for name, given in options.items()},
@@ -79,15 +65,7 @@ def run(
             dataset_info(name).name: given for name, given in data_options.items()
         },
     )
-    outcomes = run_jobs(
-        jobs,
-        Store(store),
-        workers=how.jobs,
-        data_dir=how.data_dir,
-        n_threads=how.threads,
-        device=how.device,
-        progress=default_progress(how.silent),
-    )
+    outcomes = run_jobs(jobs, Store(store), **how.execution())
     comparison = aggregate(jobs, outcomes)
     if out is not None:
         with whole_file(out) as file:

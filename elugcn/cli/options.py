@@ -9,174 +9,151 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from elugcn.api import MAX_SEED
+from elugcn.methods.registry import METHOD_NAMES
+from elugcn.training.progress import Progress, default_progress
 
 MAX_THREADS = 1024
+DATASET, TABLES, FIT = "A dataset", "Your own tables", "How it is fitted"
+RUN_HELP = "A run directory of `elugcn train`."
+SAVED_RUN_HELP = "Look at this run of `elugcn train`; nothing is trained."
+METHODS_HELP = f"Separated by commas, of {', '.join(METHOD_NAMES)}."
+DATASETS_HELP = "Separated by commas; see `elugcn datasets`."
+LABELS_HELP = "Draw this many training labels per class."
 
 
-def _option(*names: str, panel: str | None = None, **given: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, **given)
+def _option(
+    help: str, *names: str, panel: str | None = None, default: Any = None, **given: Any
+) -> Any:
+    """A field of a group with the option that Typer shows for it."""
+    option = typer.Option(*names, help=help, rich_help_panel=panel, **given)
+    return field(default=default, metadata={"option": option})
 
 
-_graph = functools.partial(_option, panel="Which graph")
-_table = functools.partial(_option, panel="Own tables")
-_fit = functools.partial(_option, panel="How it is fitted")
-_DATA_DIR_HELP = "Folder with dataset files. Default: $ELUGCN_DATA, else the cache."
+_dataset = functools.partial(_option, panel=DATASET)
+_table = functools.partial(_option, panel=TABLES)
+_fit = functools.partial(_option, panel=FIT)
 
 
 @dataclass(kw_only=True)
-class GraphOptions:
+class OutputOptions:
+    """What is printed."""
+
+    json_: bool = _option("Print one JSON object on stdout.", "--json", default=False)
+    quiet: bool = _option("Print less, and no progress.", "--quiet", default=False)
+
+    def progress(self) -> Progress:
+        """Bars on a terminal unless less was asked for."""
+        return default_progress(self.quiet or self.json_)
+
+
+@dataclass(kw_only=True)
+class DataDirOption:
+    """Where dataset files are."""
+
+    data_dir: Path | None = _option(
+        "Folder of dataset files. Default: $ELUGCN_DATA, else the cache."
+    )
+
+
+@dataclass(kw_only=True)
+class GraphOptions(DataDirOption):
     """Which graph: a dataset by name, or the user's own tables."""
 
-    dataset: Annotated[
-        str | None,
-        _graph(help="Dataset name, see `elugcn datasets`. Default: digits."),
-    ] = None
-    split: Annotated[
-        int | None, _graph(help="Number of the dataset's split. Default: 0.")
-    ] = None
-    labels_per_class: Annotated[
-        int | None, _graph(help="Draw this many training labels per class.")
-    ] = None
-    data_option: Annotated[
-        list[str] | None,
-        _graph(
-            metavar="KEY=VALUE",
-            help="Option of a synthetic dataset, e.g. n=100000 for sbm.",
-        ),
-    ] = None
-    data_dir: Annotated[Path | None, _graph(help=_DATA_DIR_HELP)] = None
-    nodes: Annotated[
-        Path | None, _table(help="Node table (CSV or Parquet), one row per node.")
-    ] = None
-    edges: Annotated[
-        Path | None, _table(help="Edge table (CSV or Parquet), one row per edge.")
-    ] = None
-    id_column: Annotated[
-        str | None, _table(help="Column of node ids. Default: id.")
-    ] = None
-    label_column: Annotated[
-        str | None,
-        _table(help="Column of labels; an empty label is unknown. Default: label."),
-    ] = None
-    split_column: Annotated[
-        str | None,
-        _table(help="Column of train, val and test. Default: split, if there is one."),
-    ] = None
-    source_column: Annotated[
-        str | None, _table(help="Column of the nodes where edges start.")
-    ] = None
-    target_column: Annotated[
-        str | None, _table(help="Column of the nodes where edges end.")
-    ] = None
-    weight_column: Annotated[
-        str | None,
-        _table(help="Column of edge weights. Default: weight, if there is one."),
-    ] = None
-    directed: Annotated[bool, _table("--directed", help="Treat edges as directed.")] = (
-        False
+    directed: bool = _option("Treat edges as directed.", "--directed", default=False)
+    features: str | None = _option("Make features instead: identity or degree.")
+    dataset: str | None = _dataset("Name; see `elugcn datasets`. Default: digits.")
+    split: int | None = _dataset("Number of its split. Default: 0.")
+    labels_per_class: int | None = _dataset(LABELS_HELP)
+    data_option: list[str] | None = _dataset(
+        "Option of a synthetic dataset, e.g. n=100000 for sbm.", metavar="KEY=VALUE"
     )
-    features: Annotated[
-        str | None,
-        _table(help="For nodes without feature columns: identity or degree."),
-    ] = None
-    val_fraction: Annotated[
-        float,
-        _table(help="Share of the labels for validation if there is no split column."),
-    ] = 0.2
-    test_fraction: Annotated[
-        float,
-        _table(help="Share of the labels for testing if there is no split column."),
-    ] = 0.2
+    nodes: Path | None = _table("Node table (CSV or Parquet), one row per node.")
+    edges: Path | None = _table("Edge table (CSV or Parquet), one row per edge.")
+    id_column: str | None = _table("Node ids. Default: id.")
+    label_column: str | None = _table("Labels, empty if unknown. Default: label.")
+    split_column: str | None = _table("train, val or test. Default: split, if any.")
+    source_column: str | None = _table("Where edges start. Default: source, src, …")
+    target_column: str | None = _table("Where edges end. Default: target, dst, …")
+    weight_column: str | None = _table("Edge weights. Default: weight, if any.")
+    val_fraction: float = _table(
+        "Share of the labels for validation without a split column.", default=0.2
+    )
+    test_fraction: float = _table(
+        "Share of the labels for testing without a split column.", default=0.2
+    )
 
 
 @dataclass(kw_only=True)
-class FitOptions:
-    """How a method is fitted and where its output goes."""
+class FitOptions(OutputOptions):
+    """How a method is fitted."""
 
-    seed: Annotated[
-        int | None, _fit(min=0, max=MAX_SEED, help="Random seed. Default: 0.")
-    ] = None
-    device: Annotated[str, _fit(help="auto, cpu or cuda.")] = "auto"
-    threads: Annotated[
-        int | None,
-        _fit(
-            min=1,
-            max=MAX_THREADS,
-            help="Number of threads. Default: by the size of the graph.",
-        ),
-    ] = None
-    config: Annotated[
-        Path | None,
-        _fit(help="YAML file of method options, or the config.yaml of a run."),
-    ] = None
-    set_: Annotated[
-        list[str] | None,
-        _fit(
-            "--set", metavar="KEY=VALUE", help="One option of the method; repeatable."
-        ),
-    ] = None
-    graph_mode: Annotated[
-        str | None, _fit(help="Form of the ELU graph: implicit, topk or paper.")
-    ] = None
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on stdout.")
-    ] = False
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Show no progress and no summary.")
-    ] = False
+    seed: int | None = _fit("Random seed. Default: 0.", min=0, max=MAX_SEED)
+    device: str = _fit("auto, cpu or cuda.", default="auto")
+    threads: int | None = _fit(
+        "Default: by the size of the graph.", min=1, max=MAX_THREADS
+    )
+    config: Path | None = _fit("YAML file of options, or the config.yaml of a run.")
+    set_: list[str] | None = _fit(
+        "One option of the method; repeatable.", "--set", metavar="KEY=VALUE"
+    )
+    graph_mode: str | None = _fit("Form of the ELU graph: implicit, topk or paper.")
 
 
 @dataclass(kw_only=True)
-class RunsOptions:
+class RunsOptions(OutputOptions, DataDirOption):
     """How the commands that do many runs execute them."""
 
-    data_dir: Annotated[Path | None, typer.Option(help=_DATA_DIR_HELP)] = None
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto"
-    threads: Annotated[int, typer.Option(max=MAX_THREADS, help="Threads per run.")] = 1
-    jobs: Annotated[int, typer.Option(help="Number of runs at the same time.")] = 1
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on stdout.")
-    ] = False
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Show no progress and no summary.")
-    ] = False
+    device: str = _option("auto, cpu or cuda.", default="auto")
+    threads: int = _option("Threads per run.", default=1, min=1, max=MAX_THREADS)
+    jobs: int = _option("Runs at the same time.", default=1, min=1)
 
-    @property
-    def silent(self) -> bool:
-        """Whether no progress is shown."""
-        return self.quiet or self.json_
+    def execution(self) -> dict[str, Any]:
+        """The same as arguments of ``run_jobs`` and ``tune``."""
+        return {
+            "workers": self.jobs,
+            "data_dir": self.data_dir,
+            "n_threads": self.threads,
+            "device": self.device,
+            "progress": self.progress(),
+        }
 
 
-def flag_of(field: str) -> str:
+def flag_of(name: str) -> str:
     """The command-line name of an option: ``id_column`` is ``--id-column``."""
-    return f"--{field.rstrip('_').replace('_', '-')}"
+    return f"--{name.rstrip('_').replace('_', '-')}"
+
+
+def argument_names() -> set[str]:
+    """The names that the library has for what these options set."""
+    groups = (GraphOptions, FitOptions, RunsOptions)
+    return {f.name for group in groups for f in fields(group)}
 
 
 def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
     """Spread the dataclass parameters of a command into single options."""
     hints = get_type_hints(function, include_extras=True)
     parameters: list[inspect.Parameter] = []
-    groups: dict[str, tuple[type[Any], list[str]]] = {}
+    groups: dict[str, type[Any]] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         kind = hints[name]
-        if not (isinstance(kind, type) and is_dataclass(kind)):
+        if not is_dataclass(kind):
             parameters.append(parameter.replace(annotation=kind))
             continue
-        types = get_type_hints(kind, include_extras=True)
-        groups[name] = kind, [f.name for f in fields(kind)]
+        groups[name] = kind  # type: ignore[assignment]
+        types = get_type_hints(kind)
         parameters += [
             inspect.Parameter(
                 f.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=f.default,
-                annotation=types[f.name],
+                annotation=Annotated[types[f.name], f.metadata["option"]],
             )
             for f in fields(kind)
         ]
@@ -184,8 +161,8 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def command(*args: Any, **given: Any) -> Any:
-        for name, (kind, members) in groups.items():
-            given[name] = kind(**{m: given.pop(m) for m in members})
+        for name, kind in groups.items():
+            given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
         return function(*args, **given)
 
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -18,7 +18,6 @@ from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.errors import InputError
 from elugcn.evaluation import Job, Outcomes, Store, run_jobs
 from elugcn.methods.registry import resolve_name
-from elugcn.training.progress import default_progress
 from elugcn_reproduction import experiments
 
 RESULTS, QUICK_RESULTS = Path("reproduction/results"), Path("runs/quick")
@@ -77,7 +76,10 @@ def reproduce(
     from elugcn_reproduction.runner import reproduce as make
 
     chosen = experiments.get_experiments(experiment)
-    named = given_names(datasets, "--datasets"), given_names(methods, "--methods")
+    named = (
+        None if datasets is None else given_names(datasets, "--datasets"),
+        None if methods is None else given_names(methods, "--methods"),
+    )
     for name in named[0] or ():
         dataset_info(name)
     for name in named[1] or ():
@@ -91,11 +93,7 @@ def reproduce(
         return run_jobs(
             jobs,
             records,
-            workers=how.jobs,
-            data_dir=how.data_dir,
-            n_threads=how.threads,
-            device=how.device,
-            progress=default_progress(how.silent),
+            **how.execution(),
         )
 
     reports: list[Report] = []
@@ -215,7 +213,7 @@ def bench(
         if sys.stderr.isatty() and not (quiet or json_):
             print(f"elugcn: {what}", file=sys.stderr)
 
-    named = given_names(datasets, "--datasets")
+    named = None if datasets is None else given_names(datasets, "--datasets")
     settings = Settings(quick, named, data_dir, repeats, epochs, say)
     graphs = [name for one in chosen for name in one.chosen(settings)]
     if named and not graphs:

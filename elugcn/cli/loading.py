@@ -1,0 +1,311 @@
+"""From options to what is fitted or looked at: a graph, a method, a saved run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import Field, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from torch_geometric.data import Data
+
+from elugcn.api import (
+    MAX_SEED,
+    Fitted,
+    attach_graph,
+    fit,
+    load,
+    parse_assignments,
+    read_config_file,
+    resolve_config,
+)
+from elugcn.api.runs import CONFIG
+from elugcn.cli.options import DATASET, TABLES, FitOptions, GraphOptions, flag_of
+from elugcn.data.datasets import dataset_info, load_dataset
+from elugcn.data.tables import load_tables
+from elugcn.data.validation import CheckedGraph, check_data
+from elugcn.errors import InputError, shown
+from elugcn.methods.options import MethodConfig, unknown_option
+from elugcn.methods.registry import (
+    DEFAULT_METHOD,
+    GRAPH_ONLY,
+    METHOD_NAMES,
+    resolve_name,
+)
+
+DEFAULT_DATASET = "digits"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A graph, the method to fit to it and its configuration."""
+
+    options: GraphOptions
+    graph: CheckedGraph
+    method: str
+    config: MethodConfig
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Name of the graph."""
+        return str(self.graph.data.name)
+
+    def fit(self, how: FitOptions, with_baselines: bool = False) -> Fitted:
+        """Fit the method."""
+        return fit(
+            self.graph,
+            self.method,
+            self.config,
+            seed=self.seed,
+            device=how.device,
+            n_threads=how.threads,
+            progress=how.progress(),
+            with_baselines=with_baselines,
+        )
+
+    def recorded(self) -> dict[str, Any]:
+        """What ``config.yaml`` records about the graph."""
+        if self.options.nodes is not None:
+            return recorded_options(self.options)
+        return recorded_options(replace(self.options, dataset=self.name))
+
+
+def prepare(
+    graph: GraphOptions,
+    how: FitOptions,
+    method: str | None = None,
+    graph_only: bool = False,
+) -> Task:
+    """Load and check what is to be fitted.
+
+    What the command line leaves open comes from the file of ``--config``.
+
+    Args:
+        graph: Which graph.
+        how: How it is fitted.
+        method: Name of a method.
+        graph_only: Stop once the ELU graph is learned.
+    """
+    graph, seed, recorded = complete(graph, how)
+    method = GRAPH_ONLY if graph_only else resolve_name(method or recorded)
+    if not graph_only and method not in METHOD_NAMES:
+        raise InputError(f"{method} is not a classifier; use `elugcn graph`")
+    checked = load_graph(graph, seed)
+    given = parse_assignments(how.set_ or [], "--set")
+    if how.graph_mode is not None:
+        given["graph_mode"] = how.graph_mode
+    # Presets are tuned for a dataset as published, with its own labels.
+    published = graph.nodes is None and graph.labels_per_class is None
+    preset = str(checked.data.name) if published else None
+    config = resolve_config(method, preset, how.config, given)
+    return Task(graph, checked, method, config, seed)
+
+
+def complete(graph: GraphOptions, how: FitOptions) -> tuple[GraphOptions, int, str]:
+    """Graph, seed and method, with what the ``config.yaml`` of a run says of them.
+
+    The graph of the file is used only if the command line names none.
+    """
+    file = how.config
+    run = {} if file is None else read_config_file(file)
+    if "options" not in run:
+        run = {}  # a flat file of method options says nothing else
+    if run and graph.dataset is None and graph.nodes is None and graph.edges is None:
+        recorded = _recorded_graph(run, f"{file}")
+        given = {f.name: getattr(graph, f.name) for f in _differing(graph)}
+        graph = replace(recorded, **given)
+    seed = run.get("seed", 0) if how.seed is None else how.seed
+    if type(seed) is not int or not 0 <= seed <= MAX_SEED:
+        expected = f"a whole number from 0 to {MAX_SEED}"
+        raise InputError(f"{file}: the seed is {shown(seed)}; expected {expected}")
+    return graph, seed, str(run.get("method", DEFAULT_METHOD))
+
+
+def _recorded_graph(run: dict[str, Any], file: str) -> GraphOptions:
+    """The options of the graph that the file of a run records, checked."""
+    recorded: dict[str, Any] = dict(run["graph"])
+    if "nodes" not in recorded:
+        for key in ("dataset", "split"):
+            value = run.get(key)
+            if value and recorded.setdefault(key, value) != value:
+                raise InputError(
+                    f"{file}: {key} is {value!r} at the top but "
+                    f"{recorded[key]!r} under graph"
+                )
+    known = [f.name for f in fields(GraphOptions)]
+    for key in recorded:
+        if key not in known:
+            raise InputError(unknown_option(str(key), known, f"graph in {file}"))
+    try:
+        return TypeAdapter(GraphOptions).validate_python(recorded)
+    except ValidationError as error:
+        key = str(error.errors()[0]["loc"][0])
+        value = shown(recorded[key])
+        raise InputError(f"{file}: {key} of graph must not be {value}") from None
+
+
+def _differing(options: GraphOptions) -> list[Field[Any]]:
+    """The options that differ from their defaults."""
+    return [f for f in fields(options) if getattr(options, f.name) != f.default]
+
+
+def recorded_options(options: GraphOptions) -> dict[str, Any]:
+    """The options that differ from their defaults, as ``config.yaml`` records them."""
+    out: dict[str, Any] = {}
+    for f in _differing(options):
+        value = getattr(options, f.name)
+        if f.name != "data_dir":  # a place on this machine is not part of a run
+            # A run may be looked at from another folder.
+            out[f.name] = str(value.absolute()) if isinstance(value, Path) else value
+    return out
+
+
+def load_graph(options: GraphOptions, seed: int) -> CheckedGraph:
+    """The dataset or the tables that the options name, checked."""
+    check_options(options)
+    if options.nodes is None:
+        data = read_dataset(options)
+        return check_data(data, features=options.features, seed=seed)
+    return check_data(
+        read_tables(options),
+        seed=seed,
+        val_fraction=options.val_fraction,
+        test_fraction=options.test_fraction,
+    )
+
+
+def check_options(options: GraphOptions) -> None:
+    """Refuse options of tables for a dataset, and the other way round."""
+    tables = options.nodes is not None or options.edges is not None
+    if tables and options.dataset is not None:
+        raise InputError("give --dataset, or --nodes and --edges, not both")
+    for field in _differing(options):
+        panel = field.metadata["option"].rich_help_panel
+        if tables and panel == DATASET and getattr(options, field.name) != 0:
+            raise InputError(f"{flag_of(field.name)} requires --dataset")
+        missing = [n for n in ("nodes", "edges") if getattr(options, n) is None]
+        if panel == TABLES and missing:
+            flags = " and ".join(map(flag_of, missing))
+            raise InputError(f"{flag_of(field.name)} requires {flags}")
+
+
+def refuse_graph_options(options: GraphOptions, reason: str) -> None:
+    """Refuse every option that names or changes a graph."""
+    for field in _differing(options):
+        if field.name != "data_dir":
+            raise InputError(f"{flag_of(field.name)} {reason}")
+
+
+def read_dataset(options: GraphOptions) -> Data:
+    """The dataset that the options name."""
+    name = DEFAULT_DATASET if options.dataset is None else options.dataset
+    info = dataset_info(name)
+    extra = parse_assignments(options.data_option or [], "--data-option")
+    for key in extra.keys() - set(info.options):
+        of = f"dataset {info.name}"
+        raise InputError(
+            f"--data-option: {unknown_option(key, list(info.options), of)}"
+        )
+    return load_dataset(
+        info.name,
+        options.split or 0,
+        options.data_dir,
+        labels_per_class=options.labels_per_class,
+        directed=options.directed,
+        **extra,
+    )
+
+
+def read_tables(options: GraphOptions, schema: Any = None) -> Data:
+    """The user's two tables as a graph."""
+    return load_tables(
+        **{
+            f.name: getattr(options, f.name)
+            for f in fields(options)
+            if f.metadata["option"].rich_help_panel == TABLES
+            and not f.name.endswith("_fraction")
+        },
+        directed=options.directed or None,
+        features=options.features,
+        schema=schema,
+    )
+
+
+def fitted_graph(
+    graph: GraphOptions,
+    how: FitOptions,
+    run: Path | None,
+    check: Callable[[Data], Any] = bool,
+) -> tuple[str, Fitted]:
+    """What ``diagnose`` and ``explain`` look at: a saved run, or a fit made now.
+
+    Args:
+        graph: Which graph, unless a run is given.
+        how: How the ELU graph is learned, unless a run is given.
+        run: A saved run.
+        check: Looks at the graph before anything is trained.
+
+    Returns:
+        The name of the graph, and the fit.
+    """
+    if run is None:
+        task = prepare(graph, how, graph_only=True)
+        check(task.graph.data)
+        return task.name, task.fit(how)
+    refuse_graph_options(graph, "does not go with --run")
+    fitted = load(run)
+    notes = read_graph_again(fitted, run, graph.data_dir)
+    if notes:
+        raise InputError(f"--run {run}: {notes[0]}")
+    if fitted.result.label_utilization is None:
+        raise InputError(
+            f"--run {run}: method {fitted.method} has no label utilization; use a run "
+            "of auto or elu-gcn"
+        )
+    check(fitted.data)
+    return str(getattr(fitted.data, "name", None) or run.name), fitted
+
+
+def read_graph_again(
+    fitted: Fitted, run: Path, data_dir: Path | None = None
+) -> tuple[str, ...]:
+    """Give a loaded run its graph back; notes say why that was not possible.
+
+    A run keeps its model but not its graph. The dataset, or the tables that
+    ``config.yaml`` names, are read again.
+    """
+    try:
+        options, seed, _ = complete(GraphOptions(), FitOptions(config=run / CONFIG))
+        with warnings.catch_warnings():
+            # The run's first reading gave the same warnings.
+            warnings.simplefilter("ignore")
+            data = load_graph(replace(options, data_dir=data_dir), seed).data
+    except InputError as error:
+        return (f"parts that need the graph are left out: {error}",)
+    if not attach_graph(fitted, data):
+        return ("parts that need the graph are left out: it has changed since the run",)
+    return ()
+
+
+def refuse_table(out: Path, options: GraphOptions) -> None:
+    """Refuse to write over the tables that are read."""
+    for given in filter(None, (options.nodes, options.edges)):
+        if out.exists() and given.exists() and out.samefile(given):
+            raise InputError(f"--out {out}: this file is a table of the graph")
+
+
+def refuse_run_file(out: Path, run: Path, own: str) -> None:
+    """Refuse to write over the files of a run, except ``own``, or over its tables."""
+    if not out.exists() or not run.is_dir():
+        return
+    for path in run.iterdir():
+        if path.name != own and path.samefile(out):
+            raise InputError(f"--out {out}: this file belongs to the run")
+    try:
+        options, _, _ = complete(GraphOptions(), FitOptions(config=run / CONFIG))
+    except InputError:
+        return  # the command that needs this file reports what is wrong with it
+    refuse_table(out, options)
