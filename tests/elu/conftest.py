@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from elugcn.data.validation import CheckedGraph
+from elugcn.elu.options import ELUConfig
 from elugcn.methods.contract import FitContext, FitResult
 from elugcn.methods.problem import Problem
 from elugcn.methods.registry import config_for, get_method
@@ -21,10 +22,10 @@ def fit(graph: CheckedGraph, method: str, seed: int = 0, **options: Any) -> FitR
     return get_method(method).fit(problem, config, FitContext(seed))
 
 
-def accuracy(result: FitResult, graph: CheckedGraph, mask: str = "test_mask") -> float:
-    """Share of right predictions among the nodes of a mask."""
-    right = result.logits.argmax(dim=1) == graph.data.y
-    return float(right[graph.data[mask]].double().mean())
+def problem_of(graph: CheckedGraph, **options: Any) -> tuple[Problem, ELUConfig]:
+    """The problem and the configuration of the stages."""
+    config = ELUConfig(**options)
+    return Problem.of(graph.data, config, CPU), config
 
 
 @pytest.fixture
