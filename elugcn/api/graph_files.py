@@ -11,7 +11,7 @@ import pyarrow.parquet
 import scipy.sparse as sp
 
 from elugcn.api.files import write_tensors
-from elugcn.atomic import whole_path
+from elugcn.atomic import atomic_path
 from elugcn.elu.low_rank_graph import ELUGraph, ExplicitGraph, LowRankGraph
 from elugcn.errors import InputError
 
@@ -48,7 +48,7 @@ def write_graph(graph: ELUGraph, path: Path, ids: Sequence[str] | None = None) -
         How many entries were written.
     """
     check_graph_path(path, graph.mode)
-    with whole_path(path) as work:
+    with atomic_path(path) as work:
         if isinstance(graph, LowRankGraph):
             write_tensors(work, {"left": graph.left, "right": graph.right})
             return graph.left.numel() + graph.right.numel()

@@ -26,7 +26,7 @@ from elugcn.api.config_files import SCHEMA
 from elugcn.api.files import json_safe, write_json
 from elugcn.api.fit import Fitted, accuracy
 from elugcn.api.saving import write_model
-from elugcn.atomic import whole_directory
+from elugcn.atomic import atomic_directory
 from elugcn.engine import capabilities
 
 CONFIG, METRICS, ENVIRONMENT = "config.yaml", "metrics.json", "environment.json"
@@ -105,7 +105,7 @@ def write_run(
         graph: Options that load the graph again.
         finish: Adds files that are made from the others.
     """
-    with whole_directory(out) as folder:
+    with atomic_directory(out) as folder:
         config = {
             "schema": SCHEMA,
             "method": fitted.method,

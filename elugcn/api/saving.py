@@ -26,7 +26,7 @@ from elugcn.api import legacy
 from elugcn.api.baselines import BASELINES
 from elugcn.api.files import write_json, write_tensors
 from elugcn.api.fit import Fitted, StoredGraph
-from elugcn.atomic import whole_directory
+from elugcn.atomic import atomic_directory
 from elugcn.data.tables import TableSchema
 from elugcn.elu.low_rank_graph import ELUGraph, ExplicitGraph, LowRankGraph
 from elugcn.elu.utilization import LabelUtilization, Utilization
@@ -88,7 +88,7 @@ class _Description(_Strict):
 
 def save(fitted: Fitted, folder: str | Path) -> None:
     """Write a fitted model into a new directory, whole or not at all."""
-    with whole_directory(Path(folder)) as work:
+    with atomic_directory(Path(folder)) as work:
         write_model(fitted, work)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from elugcn.api import parse_assignments
-from elugcn.atomic import check_file, whole_file
+from elugcn.atomic import atomic_file, check_file
 from elugcn.cli.common import console, given_names, print_json
 from elugcn.cli.options import (
     DATASETS_HELP,
@@ -68,7 +68,7 @@ def run(
     outcomes = run_jobs(jobs, Store(store), **how.execution())
     comparison = aggregate(jobs, outcomes)
     if out is not None:
-        with whole_file(out) as file:
+        with atomic_file(out) as file:
             file.write(render(comparison, format_))
     if how.json_:
         runs = {"done": len(outcomes.done), "failed": len(outcomes.failed)}

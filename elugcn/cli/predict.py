@@ -9,7 +9,7 @@ import typer
 
 from elugcn.api import Fitted, load, predict_other, write_predictions
 from elugcn.api.runs import PREDICTIONS
-from elugcn.atomic import check_file, whole_file
+from elugcn.atomic import atomic_file, check_file
 from elugcn.cli.common import console, percent, print_json
 from elugcn.cli.loading import (
     check_options,
@@ -56,7 +56,7 @@ def run(
     if out is None:
         write_predictions(fitted, sys.stdout)
         return
-    with whole_file(out) as file:
+    with atomic_file(out) as file:
         write_predictions(fitted, file)
     score = fitted.accuracy(fitted.data.y >= 0) if other else None
     n_nodes = int(fitted.data.num_nodes)

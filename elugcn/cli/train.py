@@ -13,7 +13,7 @@ from rich.console import Console
 
 from elugcn.api import default_out, estimate_memory, metrics_of, write_run
 from elugcn.api.runs import PREDICTIONS, REPORT
-from elugcn.atomic import check_writable
+from elugcn.atomic import check_directory
 from elugcn.cli.common import console, counted, percent, print_json
 from elugcn.cli.loading import Task, prepare
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
@@ -40,10 +40,10 @@ def run(
     Without options it trains on the embedded digits graph, which needs no network.
     """
     if out is not None:
-        check_writable(out)
+        check_directory(out)
     task = prepare(graph, fit, method)
     target = out or default_out(task.name, task.method, task.seed)
-    check_writable(target)
+    check_directory(target)
     if dry_run:
         plan = _plan(task)
         print_json(plan) if fit.json_ else _show_plan(plan)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from elugcn.atomic import whole_path
+from elugcn.atomic import atomic_path
 from elugcn.errors import InputError
 from elugcn.evaluation.jobs import Job
 
@@ -208,7 +208,7 @@ def write_records(path: Path, records: Sequence[Record]) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
     table = pa.table({name: [row.get(name) for row in rows] for name in names})
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_path(path) as work:
+    with atomic_path(path) as work:
         pq.write_table(table, work, compression="zstd", compression_level=19)
 
 

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from elugcn import __version__
 from elugcn.api import Fitted, load
 from elugcn.api.runs import CONFIG, ENVIRONMENT, METRICS, REPORT
-from elugcn.atomic import whole_file
+from elugcn.atomic import atomic_file
 from elugcn.elu.utilization import Utilization
 from elugcn.errors import InputError
 from elugcn.insight import format_percent
@@ -75,7 +75,7 @@ def write_report(
     content = collect(fitted, metrics, config, environment, notes)
     page = _page(fitted, content)
     target = out or run_dir / REPORT
-    with whole_file(target) as file:
+    with atomic_file(target) as file:
         file.write(page)
     return ReportSummary(
         path=target,

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import yaml
 
-from elugcn.atomic import whole_file
+from elugcn.atomic import atomic_file
 from elugcn.data.datasets import DatasetInfo, dataset_info, load_dataset
 from elugcn.data.validation import check_data
 from elugcn.errors import InputError
@@ -179,7 +179,7 @@ def write_presets(searches: Sequence[Search], path: Path | None = None) -> None:
         sections.pop(search.method, None)
         if own:
             sections[search.method] = own
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(header)
         for dataset, sections in content.items():
             text = yaml.safe_dump(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elugcn.api.runs import environment
-from elugcn.atomic import whole_path
+from elugcn.atomic import atomic_path
 from elugcn.errors import InputError
 from elugcn.evaluation.store import Record
 from elugcn.evaluation.tables import escape_markdown
@@ -108,7 +108,7 @@ class Page:
         """Write every file into a folder, the page last; their paths."""
         make_folder(folder)
         for name, text in (self._files | {f"{self.name}.md": self.markdown()}).items():
-            with whole_path(folder / name) as work:
+            with atomic_path(folder / name) as work:
                 work.write_text(text, encoding="utf-8")
         return [folder / name for name in (*self._files, f"{self.name}.md")]
 
@@ -163,7 +163,7 @@ def write_overview(
         if name in with_table and rest:
             parts.append(rest.partition(MAIN_END)[0].strip())
     path = folder / OVERVIEW
-    with whole_path(path) as work:
+    with atomic_path(path) as work:
         work.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path
 
