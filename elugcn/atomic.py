@@ -97,7 +97,7 @@ def make_readable(path: Path) -> None:
 
 def _work_for(target: Path) -> Path:
     """Where a target is written before it takes its place."""
-    return target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
+    return target.with_name(f".{uuid.uuid4().hex[:8]}.{target.name}")  # same suffix
 
 
 def _check_name(target: Path) -> None:
