@@ -46,6 +46,8 @@ DEFAULT_METHOD = "auto"
 
 def resolve_name(name: str) -> str:
     """The current name of a method; an unknown one is an error."""
+    if not isinstance(name, str):
+        raise InputError(f"method must be a name; got {name!r}")
     name = ALIASES.get(name, name)
     if name in _DEFINED:
         return name
