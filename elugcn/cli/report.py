@@ -42,10 +42,7 @@ def run(
                 "run": str(run_directory),
                 "out": str(target),
                 "bytes": size,
-                "n_nodes": written.n_nodes,
-                "table_nodes": written.table_nodes,
-                "map_nodes": written.map_nodes,
-                "sections": written.sections,
+                **written,
                 "notes": notes,
             }
         )

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from sklearn.metrics import (
+    confusion_matrix,
+    precision_recall_fscore_support,
+    recall_score,
+)
 from torch import Tensor
 
 from elugcn.api import Fitted
-from elugcn.api.runs import SPLIT_NAMES
-from elugcn.data.tables import TableSchema
+from elugcn.api.fit import accuracy
 from elugcn.elu.low_rank_graph import ELUGraph
-from elugcn.elu.utilization import Utilization
+from elugcn.elu.utilization import LabelUtilization
 from elugcn.engine import CSR
 from elugcn.errors import InputError
-from elugcn.insight import DiagnosisContext, Suggestion, diagnose, suggest_labels
-from elugcn.insight.diagnosis import KINDS, by_class, overall, share
+from elugcn.insight import DiagnosisContext, diagnose, suggest_labels
+from elugcn.insight.diagnosis import KINDS, by_class, share
 from elugcn.insight.graphs import block_means, class_blocks, inside_share
 from elugcn.methods.problem import GraphView
 
-MODELS = {"gcn": "GCN", "mlp": "MLP", "lpa": "label propagation"}
+BASELINES = {"gcn": "GCN", "mlp": "MLP", "lpa": "label propagation"}
+SPLITS = {"train_mask": "training", "val_mask": "validation", "test_mask": "test"}
 TABLE_LIMIT = 2000
 _MAX_CLASSES = 40  # listed in a table
 _MAX_CONFUSION = 15  # classes of a confusion matrix that can be read
 _MAX_LETTERS = 100  # of a name
 _SUGGESTIONS, _SUGGEST_BELOW = 10, 200_000  # nodes; the choice holds n×256 numbers
 _FEW_LABELS = 0.5
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -46,41 +54,13 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Score:
-    """A model on the evaluated nodes; ``clear`` if it clearly differs from the run's.
-
-    ``balanced`` is the balanced accuracy, the mean recall of the classes.
-    """
-
-    name: str
-    accuracy: float
-    balanced: float
-    validation: float | None
-    clear: bool | None = None
-
-
-@dataclass(frozen=True)
-class ClassScore:
-    """How well the nodes of one true class are found."""
-
-    name: str
-    labels: int
-    nodes: int
-    recall: float | None
-    precision: float | None
-    confused_with: str | None
-
-
-@dataclass(frozen=True)
 class Calibration:
-    """Confidence beside accuracy, in bins of equal width without the empty ones.
+    """Mean confidence, accuracy and number of nodes, per bin of confidence and overall.
 
     ``error`` is the expected calibration error, Σ_b (n_b/n)·|accuracy − confidence|.
     """
 
-    confidences: list[float]
-    accuracies: list[float]
-    counts: list[int]
+    bins: list[tuple[float, float, int]]
     confidence: float
     accuracy: float
     error: float
@@ -102,19 +82,6 @@ class Heat:
 
 
 @dataclass(frozen=True)
-class NodeRow:
-    """A node of the table."""
-
-    id: str
-    label: str
-    prediction: str
-    confidence: float
-    utilization: str
-    split: str
-    wrong: bool
-
-
-@dataclass(frozen=True)
 class Content:
     """All sections; a part that a run cannot fill is None or empty."""
 
@@ -125,31 +92,31 @@ class Content:
     n_labels: int
     names: list[str]
     evaluation: Evaluation | None
-    scores: list[Score]
+    scores: list[Row]
     confusion: list[list[int]]
-    class_scores: list[ClassScore]
+    class_scores: list[Row]
     calibration: Calibration | None
     lpa_steps: int
-    statuses: list[dict[str, Any]]
-    groups: dict[str, list[dict[str, Any]]]
+    statuses: list[Row]
+    groups: dict[str, list[Row]]
     findings: list[str]
     heat: Heat | None
     history: list[dict[str, float]]
     best_epoch: int | None
-    suggestions: list[Suggestion]
-    rows: list[NodeRow]
+    suggestions: list[Row]
+    rows: list[Row]
     low_confidence: float
-    columns: list[dict[str, Any]]
+    columns: list[Row]
     config: str
     facts: list[tuple[str, str]]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
 def collect(
     fitted: Fitted,
     metrics: Mapping[str, Any],
-    config: str = "",
-    environment: Mapping[str, Any] | None = None,
+    config: str,
+    environment: Mapping[str, Any],
     notes: tuple[str, ...] = (),
 ) -> Content:
     """Everything that the report of a run shows."""
@@ -157,31 +124,38 @@ def collect(
     data, result = fitted.data, fitted.result
     names = [clean(name) for name in context.names]
     evaluation = evaluated_nodes(fitted)
-    predicted = result.logits.argmax(dim=1)
-    counts = None
+    scores, confusion, class_rows, calibrated = [], [], [], None
     if evaluation is not None:
-        mask, c = evaluation.mask, len(names)
-        pairs = data.y[mask] * c + predicted[mask]
-        counts = torch.bincount(pairs, minlength=c * c).reshape(c, c)
-    best = result.metadata.get("best_epoch")
-    seconds = {f"seconds: {k}": round(v, 2) for k, v in result.seconds.items()}
-    rows, low = node_rows(fitted, names, context.ids)
+        mask, predicted = evaluation.mask, result.logits.argmax(dim=1)
+        scores = model_scores(fitted, evaluation)
+        class_rows = class_scores(fitted, evaluation, names)
+        calibrated = calibration(fitted.proba[mask], data.y[mask])
+        if len(names) <= _MAX_CONFUSION:
+            confusion = _confusion(data.y[mask], predicted[mask], len(names)).tolist()
+    # A saved model keeps Definition 1 but not the graph.
+    known = context.has_graph or result.label_utilization is not None
+    use = context.use if known else None
+    rows, low = node_rows(fitted, use, names, context.ids)
+    best, schema = result.metadata.get("best_epoch"), data.get("table_schema", None)
+    edges, said = metrics.get("n_edges"), metrics.get("notes")
+    said = said if isinstance(said, list) else []
+    groups, findings = utilization_groups(context, use)
     return Content(
         dataset=clean(str(metrics.get("dataset", ""))),
         method=fitted.method,
         n_nodes=int(data.num_nodes),
-        n_edges=_whole(metrics.get("n_edges")),
+        n_edges=edges if isinstance(edges, int) else 0,
         n_labels=int(data.train_mask.sum()),
         names=names,
         evaluation=evaluation,
-        scores=[] if evaluation is None else scores(fitted, evaluation),
-        confusion=(
-            [] if counts is None or len(names) > _MAX_CONFUSION else counts.tolist()
-        ),
-        class_scores=[] if counts is None else class_scores(fitted, counts, names),
-        calibration=None if evaluation is None else calibration(fitted, evaluation),
+        scores=scores,
+        confusion=confusion,
+        class_scores=class_rows,
+        calibration=calibrated,
         lpa_steps=context.steps,
-        **_label_use(context, predicted, evaluation),
+        statuses=[] if use is None else utilization_rows(fitted, use, evaluation),
+        groups=groups,
+        findings=findings,
         heat=heat(context),
         history=result.history,
         # Without validation nodes, nothing selected the epoch.
@@ -189,10 +163,13 @@ def collect(
         suggestions=suggestions(context),
         rows=rows,
         low_confidence=low,
-        columns=table_columns(data),
+        columns=[
+            row | {"column": clean(row["column"])}
+            for row in (schema.report() if schema is not None else ())
+        ],
         config=config,
-        facts=_flat(seconds) + _flat(environment or {}),
-        notes=[clean(n, 500) for n in (*_strings(metrics.get("notes")), *notes)],
+        facts=_flat({"seconds": result.seconds, **environment}),
+        notes=[clean(str(note), 500) for note in (*said, *notes)],
     )
 
 
@@ -204,142 +181,150 @@ def clean(text: str, most: int = _MAX_LETTERS) -> str:
 
 def evaluated_nodes(fitted: Fitted) -> Evaluation | None:
     """The labelled test nodes; validation nodes if there are none; else None."""
-    data = fitted.data
-    for name, mask in (("test", data.test_mask), ("validation", data.val_mask)):
-        chosen = mask & (data.y >= 0)
+    for name in ("test_mask", "val_mask"):
+        chosen = fitted.data[name] & (fitted.data.y >= 0)
         if bool(chosen.any()):
-            return Evaluation(name, chosen, int(chosen.sum()))
+            return Evaluation(SPLITS[name], chosen, int(chosen.sum()))
     return None
 
 
-def scores(fitted: Fitted, evaluation: Evaluation) -> list[Score]:
-    """The run's model first, then simpler models and always the largest class."""
+def model_scores(fitted: Fitted, evaluation: Evaluation) -> list[Row]:
+    """The run's model first, then simpler models and always the largest class.
+
+    ``balanced`` is the mean recall of the classes; ``clear`` says whether a model
+    differs from the run's by more than chance.
+    """
     data, mask, y = fitted.data, evaluation.mask, fitted.data.y
     ours = fitted.result.logits.argmax(dim=1)
-    known = data.val_mask & (y >= 0)
-    largest = torch.full_like(y, int(torch.bincount(y[data.train_mask]).argmax()))
     use = fitted.result.label_utilization
-    others = {} if use is None else {"lpa": use.lpa.cpu()}
-    others |= fitted.baselines
-    others.pop(fitted.method, None)
+    others = ({} if use is None else {"lpa": use.lpa.cpu()}) | fitted.baselines
+    models = {fitted.method: ours}
+    models |= {n: others[n] for n in BASELINES if n in others and n != fitted.method}
+    largest = int(torch.bincount(y[data.train_mask]).argmax())
+    models["largest class"] = torch.full_like(y, largest)
+    return [
+        {
+            "name": name,
+            "title": BASELINES.get(name, name),
+            "accuracy": accuracy(classes, y, mask),
+            "balanced": recall_score(
+                y[mask], classes[mask], labels=y[mask].unique(), average="macro",
+                zero_division=0,
+            ),
+            "validation": accuracy(classes, y, data.val_mask),
+            "clear": clearly_differs((ours == y)[mask], (classes == y)[mask]),
+        }
+        for name, classes in models.items()
+    ]  # fmt: skip
 
-    def score(name: str, classes: Tensor, clear: bool | None = None) -> Score:
-        right = classes == y
-        recall = [right[mask & (y == c)].double().mean() for c in y[mask].unique()]
-        accuracy = float(right[mask].double().mean())
-        balanced = float(torch.stack(recall).mean())
-        return Score(name, accuracy, balanced, share(right, known), clear)
 
-    out = [score(fitted.method, ours)]
-    for name in MODELS:
-        if name in others:
-            clear = clearly_differs(ours, others[name], y, mask)
-            out.append(score(name, others[name], clear))
-    return [*out, score("largest class", largest)]
-
-
-def clearly_differs(ours: Tensor, other: Tensor, y: Tensor, mask: Tensor) -> bool:
+def clearly_differs(right: Tensor, others_right: Tensor) -> bool:
     """Whether two models' accuracies differ by more than chance (McNemar's test).
 
     Of the nodes on which exactly one model is right, b are ours and c the other's: the
     difference is clear if |b − c| > 2·√(b + c).
     """
-    right, others_right = (ours == y)[mask], (other == y)[mask]
     b = int((right & ~others_right).sum())
     c = int((others_right & ~right).sum())
     return abs(b - c) > 2.0 * math.sqrt(b + c)
 
 
-def class_scores(fitted: Fitted, counts: Tensor, names: list[str]) -> list[ClassScore]:
-    """One row per true class, from the confusion counts (true × predicted)."""
-    data = fitted.data
-    labels = torch.bincount(data.y[data.train_mask], minlength=len(names)).tolist()
-    size, given = counts.sum(dim=1).tolist(), counts.sum(dim=0).tolist()
-    wrong = counts.clone().fill_diagonal_(0)
-    out = []
-    for c, name in enumerate(names):
-        right = int(counts[c, c])
-        confused = int(wrong[c].argmax()) if bool(wrong[c].any()) else None
-        out.append(
-            ClassScore(
-                name=name,
-                labels=labels[c],
-                nodes=size[c],
-                recall=right / size[c] if size[c] else None,
-                precision=right / given[c] if given[c] else None,
-                confused_with=None if confused is None else names[confused],
-            )
-        )
-    largest = sorted(out, key=lambda row: -row.nodes)[:_MAX_CLASSES]
-    return [row for row in out if row in largest]
+def class_scores(fitted: Fitted, evaluation: Evaluation, names: list[str]) -> list[Row]:
+    """Recall, precision and most frequent error of the true classes."""
+    data, c = fitted.data, len(names)
+    truth = data.y[evaluation.mask]
+    predicted = fitted.result.logits.argmax(dim=1)[evaluation.mask]
+    precision, recall, _, nodes = precision_recall_fscore_support(
+        truth, predicted, labels=range(c), zero_division=np.nan
+    )
+    wrong = _confusion(truth, predicted, c)
+    np.fill_diagonal(wrong, 0)
+    labels = torch.bincount(data.y[data.train_mask], minlength=c)
+    largest = np.sort(np.argsort(-nodes, kind="stable")[:_MAX_CLASSES])
+    return [
+        {
+            "name": names[i],
+            "labels": int(labels[i]),
+            "nodes": int(nodes[i]),
+            "recall": float(recall[i]) if nodes[i] else None,
+            "precision": None if np.isnan(precision[i]) else float(precision[i]),
+            "confused_with": names[wrong[i].argmax()] if wrong[i].any() else None,
+        }
+        for i in largest.tolist()
+    ]
 
 
-def calibration(fitted: Fitted, evaluation: Evaluation, bins: int = 10) -> Calibration:
-    """Confidence and accuracy on the evaluated nodes, O(n·c)."""
-    mask = evaluation.mask
-    confidence, predicted = fitted.proba[mask].double().max(dim=1)
-    right = (predicted == fitted.data.y[mask]).double()
+def _confusion(truth: Tensor, predicted: Tensor, num_classes: int) -> Any:
+    return confusion_matrix(truth, predicted, labels=range(num_classes))
+
+
+def calibration(proba: Tensor, y: Tensor, bins: int = 10) -> Calibration:
+    """Confidence and accuracy in bins of equal width without the empty ones."""
+    confidence, predicted = proba.double().max(dim=1)
+    right = (predicted == y).double()
     place = (confidence * bins).long().clamp(max=bins - 1)
-    counts = torch.bincount(place, minlength=bins)
-    filled = counts > 0
-    size = counts[filled].double()
-    mean = torch.bincount(place, confidence, bins)[filled] / size
-    accuracy = torch.bincount(place, right, bins)[filled] / size
+    found = []
+    for b in torch.unique(place).tolist():
+        inside = place == b
+        size = int(inside.sum())
+        found.append(
+            (float(confidence[inside].mean()), float(right[inside].mean()), size)
+        )
     return Calibration(
-        confidences=mean.tolist(),
-        accuracies=accuracy.tolist(),
-        counts=counts[filled].tolist(),
+        bins=found,
         confidence=float(confidence.mean()),
         accuracy=float(right.mean()),
-        error=float((size * (accuracy - mean).abs()).sum() / size.sum()),
+        error=sum(size * abs(a - c) for c, a, size in found) / len(y),
     )
 
 
-def _label_use(
-    context: DiagnosisContext, predicted: Tensor, evaluation: Evaluation | None
-) -> dict[str, Any]:
-    """What Definition 1 says; empty for a loaded run without it."""
-    data = context.data
+def utilization_rows(
+    fitted: Fitted, use: LabelUtilization, evaluation: Evaluation | None
+) -> list[Row]:
+    """The three kinds of nodes, with the accuracy of three models on each."""
+    y, predicted = fitted.data.y, fitted.result.logits.argmax(dim=1)
+    rows = []
+    for name, kind in KINDS.items():
+        chosen = use.status == kind
+        tested = chosen & (evaluation.mask if evaluation else False)
+        row = {
+            "name": name,
+            "nodes": int(chosen.sum()),
+            "share": share(chosen),
+            "tested": int(tested.sum()),
+        }
+        for model, classes in (
+            ("model", predicted),
+            ("gcn", use.gcn),
+            ("lpa", use.lpa),
+        ):
+            row[model] = share(classes == y, tested)
+        rows.append(row)
+    return rows
+
+
+def utilization_groups(
+    context: DiagnosisContext, use: LabelUtilization | None
+) -> tuple[dict[str, list[Row]], list[str]]:
+    """Definition 1 in groups of nodes, and findings; what a loaded run can tell."""
+    if use is None:
+        return {}, []
+    found: dict[str, Any] = {}
     if context.has_graph:
         found = diagnose(context)
-    elif context.fitted.result.label_utilization is not None:
-        use = context.use
-        found = {
-            "overall": overall(use, data),
-            "classes": by_class(use, data, context.names),
-        }
-    else:
-        return {"statuses": [], "groups": {}, "findings": []}
-    use, statuses = context.use, []
-    for name, status in KINDS.items():
-        chosen = use.status == status
-        tested = chosen & (evaluation.mask if evaluation else False)
-        statuses.append(
-            {
-                "name": name,
-                "nodes": int(chosen.sum()),
-                "share": share(chosen),
-                "tested": int(tested.sum()),
-                "model": share(predicted == data.y, tested),
-                "gcn": share(use.gcn == data.y, tested),
-                "lpa": share(use.lpa == data.y, tested),
-            }
-        )
-    classes = sorted(found["classes"], key=lambda row: -row["nodes"])[:_MAX_CLASSES]
+    classes = found.get("classes") or by_class(use, context.data, context.names)
+    largest = sorted(classes, key=lambda row: -row["nodes"])[:_MAX_CLASSES]
     groups = {
         "predicted class": [
             row | {"name": clean(row["name"])}
-            for row in found["classes"]
-            if row in classes and row["nodes"]
+            for row in classes
+            if row in largest and row["nodes"]
         ],
-        "number of neighbours": found.get("degrees", []),
-        "edges to the nearest label": found.get("distances", []),
+        "number of neighbours": found.get("degrees"),
+        "edges to the nearest label": found.get("distances"),
     }
-    return {
-        "statuses": statuses,
-        "groups": {title: rows for title, rows in groups.items() if rows},
-        "findings": [clean(text, 500) for text in found.get("findings", [])],
-    }
+    findings = [clean(text, 500) for text in found.get("findings", ())]
+    return {title: rows for title, rows in groups.items() if rows}, findings
 
 
 def heat(context: DiagnosisContext) -> Heat | None:
@@ -353,7 +338,6 @@ def heat(context: DiagnosisContext) -> Heat | None:
         guessed = context.fitted.result.logits.argmax(dim=1)
         labels = torch.where(labels >= 0, labels, guessed)
     block, block_class = class_blocks(labels)
-    count = block_class.numel()
     graphs: list[tuple[str, ELUGraph | CSR]] = [("ELU graph", learned)]
     if context.has_graph:
         # Self-loops would outshine every edge.
@@ -362,7 +346,11 @@ def heat(context: DiagnosisContext) -> Heat | None:
     size = torch.bincount(labels[labels >= 0]).double()
     return Heat(
         graphs=[
-            (title, block_means(graph, block, count), inside_share(graph, labels))
+            (
+                title,
+                block_means(graph, block, len(block_class)),
+                inside_share(graph, labels),
+            )
             for title, graph in graphs
         ],
         block_class=block_class.tolist(),
@@ -372,73 +360,62 @@ def heat(context: DiagnosisContext) -> Heat | None:
     )
 
 
-def suggestions(context: DiagnosisContext) -> list[Suggestion]:
+def suggestions(context: DiagnosisContext) -> list[Row]:
     """The next nodes to label; none without the graph or on a very large one."""
     if not context.has_graph or context.data.num_nodes > _SUGGEST_BELOW:
         return []
     try:
-        return suggest_labels(context, _SUGGESTIONS)
+        found = suggest_labels(context, _SUGGESTIONS)
     except InputError:  # every node has its label
         return []
+    return [
+        asdict(one) | {"node": clean(one.node), "gcn": clean(one.gcn)} for one in found
+    ]
 
 
 def node_rows(
-    fitted: Fitted, names: list[str], ids: list[str]
-) -> tuple[list[NodeRow], float]:
+    fitted: Fitted, use: LabelUtilization | None, names: list[str], ids: list[str]
+) -> tuple[list[Row], float]:
     """The nodes of the table, and the confidence below which a quarter of all lies.
 
     Of more than 2,000 nodes those to look at first: NELU and unreachable nodes, then
     the others, each with the least confident first.
     """
-    data, use = fitted.data, fitted.result.label_utilization
+    data = fitted.data
     confidence, predicted = fitted.proba.max(dim=1)
     order = torch.argsort(confidence, stable=True)
     low = float(confidence[order[(len(order) - 1) // 4]])
-    status = None if use is None else use.status.cpu()
-    if status is not None and len(order) > TABLE_LIMIT:
-        elu = (status == Utilization.ELU)[order]
-        order = order[torch.argsort(elu, stable=True)]
-    kinds = [] if use is None else use.names()
+    if use is not None and len(order) > TABLE_LIMIT:
+        order = order[torch.argsort(use.elu[order].long(), stable=True)]
+    kinds = [""] * len(order) if use is None else use.names()
     rows = []
     for i in order[:TABLE_LIMIT].tolist():
         label, best = int(data.y[i]), int(predicted[i])
         rows.append(
-            NodeRow(
-                id=clean(ids[i]),
-                label=names[label] if label >= 0 else "",
-                prediction=names[best],
-                confidence=float(confidence[i]),
-                utilization=kinds[i] if kinds else "",
-                split=next((s for m, s in SPLIT_NAMES.items() if data[m][i]), ""),
-                wrong=0 <= label != best,
-            )
+            {
+                "id": clean(ids[i]),
+                "label": names[label] if label >= 0 else "",
+                "prediction": names[best],
+                "confidence": float(confidence[i]),
+                "utilization": kinds[i],
+                "split": next((s for m, s in SPLITS.items() if data[m][i]), ""),
+                "wrong": 0 <= label != best,
+            }
         )
     return rows, low
 
 
-def table_columns(data: Any) -> list[dict[str, Any]]:
-    """What each column of a node table became; empty for other graphs."""
-    schema: TableSchema | None = getattr(data, "table_schema", None)
-    rows = [] if schema is None else schema.report()
-    return [row | {"column": clean(row["column"])} for row in rows]
-
-
-def _flat(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Names and values of nested facts, without the unknown ones."""
     out: list[tuple[str, str]] = []
     for key, value in values.items():
+        name = clean(f"{prefix}{key}")
         if isinstance(value, Mapping):
-            out += _flat(value)
+            out += _flat(value, f"{name} ")
         elif isinstance(value, bool):
-            out.append((clean(str(key)), "yes" if value else "no"))
+            out.append((name, "yes" if value else "no"))
+        elif isinstance(value, float):
+            out.append((name, f"{value:.2f}"))
         elif value is not None:
-            out.append((clean(str(key)), clean(str(value), 300)))
+            out.append((name, clean(str(value), 300)))
     return out
-
-
-def _strings(found: Any) -> list[str]:
-    return [str(one) for one in found] if isinstance(found, list | tuple) else []
-
-
-def _whole(found: Any) -> int:
-    return found if isinstance(found, int) else 0

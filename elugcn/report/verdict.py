@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from elugcn.insight import format_percent
-from elugcn.report.content import MODELS, Content, Score
+from elugcn.insight.findings import counted
+from elugcn.report.content import Content, Row
 
 _ENOUGH = 10  # evaluated nodes for a statement about a class or kind of nodes
 _ENOUGH_PROBABILITIES = 30
 # Expected calibration errors up to which probabilities are reliable, or usable.
 _RELIABLE, _USABLE = 0.04, 0.1
+_IMBALANCED = 0.7  # accuracy of the largest class from which accuracy misleads
 
 
 def accuracy_percent(share: float | None, nodes: int) -> str:
@@ -27,35 +29,42 @@ def _accuracy(content: Content) -> str:
     if evaluation is None:
         return "No labels were held out, so the accuracy of this model is unknown."
     m = evaluation.nodes
-    own, others = content.scores[0], {s.name: s for s in content.scores[1:]}
+    own, others = content.scores[0], {s["name"]: s for s in content.scores[1:]}
     said = []
     if "gcn" in others:
         said.append(_difference(own, others["gcn"], m))
     rest = [
-        f"{title} reaches {accuracy_percent(others[name].accuracy, m)}"
+        f"{title} reaches {accuracy_percent(others[name]['accuracy'], m)}"
         for name, title in (("mlp", "an MLP"), ("lpa", "label propagation"))
         if name in others
     ]
     if rest:
         sentence = " and ".join(rest)
         said.append(f"{sentence[0].upper()}{sentence[1:]}.")
-    weak = [s for s in content.class_scores if s.nodes >= _ENOUGH]
-    weakest = min(weak, key=lambda s: s.recall or 0.0, default=None)
-    if weakest is not None and len(weak) > 1:
+    constant = others["largest class"]["accuracy"]
+    if constant >= _IMBALANCED:
         said.append(
-            f"The weakest class is “{weakest.name}”: "
-            f"{accuracy_percent(weakest.recall, weakest.nodes)} of its "
-            f"{weakest.nodes:,} nodes are found."
+            "The classes are imbalanced: always predicting the largest one reaches "
+            f"{accuracy_percent(constant, m)}, so read the balanced accuracy: "
+            f"{accuracy_percent(own['balanced'], m)}."
+        )
+    weak = [s for s in content.class_scores if s["nodes"] >= _ENOUGH]
+    if len(weak) > 1:
+        weakest = min(weak, key=lambda s: s["recall"])
+        said.append(
+            f"The weakest class is “{weakest['name']}”: "
+            f"{accuracy_percent(weakest['recall'], weakest['nodes'])} of its "
+            f"{weakest['nodes']:,} nodes are found."
         )
     return " ".join(said)
 
 
-def _difference(own: Score, gcn: Score, nodes: int) -> str:
+def _difference(own: Row, gcn: Row, nodes: int) -> str:
     """The run's model beside a GCN."""
-    name = f"a plain GCN ({accuracy_percent(gcn.accuracy, nodes)})"
-    if not gcn.clear:
+    name = f"a plain GCN ({accuracy_percent(gcn['accuracy'], nodes)})"
+    if not gcn["clear"]:
         return f"The difference to {name} is within chance."
-    gap = own.accuracy - gcn.accuracy
+    gap = own["accuracy"] - gcn["accuracy"]
     points = f"{100 * abs(gap):.1f}"
     many = "point" if points == "1.0" else "points"
     return f"This is {points} {many} {'more' if gap > 0 else 'less'} than {name}."
@@ -63,10 +72,8 @@ def _difference(own: Score, gcn: Score, nodes: int) -> str:
 
 def _labels(content: Content) -> str:
     if not content.statuses:
-        return (
-            f"{content.n_labels:,} of {content.n_nodes:,} nodes had a label to learn "
-            "from."
-        )
+        nodes = counted(content.n_nodes, "node")
+        return f"{content.n_labels:,} of {nodes} had a label to learn from."
     elu, nelu, unreachable = content.statuses
     said = f"Labels are used on {format_percent(elu['share'])} of the nodes (ELU)."
     if nelu["nodes"]:
@@ -81,11 +88,8 @@ def _labels(content: Content) -> str:
             )
         said += "."
     if unreachable["nodes"]:
-        one = unreachable["nodes"] == 1
-        said += (
-            f" No label reaches {unreachable['nodes']:,} node{'' if one else 's'} "
-            f"({format_percent(unreachable['share'])})."
-        )
+        nodes = counted(unreachable["nodes"], "node")
+        said += f" No label reaches {nodes} ({format_percent(unreachable['share'])})."
     return said
 
 
@@ -97,7 +101,7 @@ def _probabilities(content: Content) -> str:
         f"on average it is {format_percent(found.confidence)} confident and "
         f"{format_percent(found.accuracy)} right"
     )
-    if sum(found.counts) < _ENOUGH_PROBABILITIES:
+    if sum(nodes for _, _, nodes in found.bins) < _ENOUGH_PROBABILITIES:
         return f"There are too few nodes to judge its probabilities: {average}."
     if found.error <= _RELIABLE:
         return f"Its probabilities are reliable: {average}."
@@ -109,8 +113,3 @@ def _probabilities(content: Content) -> str:
     if found.error > _USABLE:
         advice = "Do not rely on its probabilities"
     return f"{advice}: the model is {kind}; {average}."
-
-
-def title_of(name: str) -> str:
-    """The name of a model in a table."""
-    return MODELS.get(name, name)
