@@ -5,7 +5,8 @@ A row is a method or, in an experiment, a method with certain options under a na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -66,6 +67,12 @@ class Cell:
     best: bool = False
     most: int = 0
 
+    def plain(self) -> dict[str, Any]:
+        """The cell as JSON holds it."""
+        out = asdict(self)
+        out |= out.pop("summary")._asdict()
+        return out | {"errors": list(self.errors)}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -91,7 +98,7 @@ class Comparison:
             "methods": list(self.methods),
             "datasets": list(self.datasets),
             "reference": self.reference,
-            "cells": [_plain(cell) for cell in self.rows()],
+            "cells": [cell.plain() for cell in self.rows()],
             "notes": list(self.notes),
         }
 
@@ -112,96 +119,76 @@ def aggregate(
         published: The published number of a row on a dataset. It is asked only where
             the runs have the dataset's own labels and options.
     """
-    own: dict[tuple[str, str], list[Job]] = {}
+    jobs: dict[tuple[str, str], list[Job]] = defaultdict(list)
     for one in runs:
         name, job = (one.method, one) if isinstance(one, Job) else one
-        own.setdefault((name, job.dataset), []).append(job)
-    names = tuple(dict.fromkeys(name for name, _ in own))
-    datasets = tuple(dict.fromkeys(dataset for _, dataset in own))
+        jobs[name, job.dataset].append(job)
+    names = tuple(dict.fromkeys(name for name, _ in jobs))
+    datasets = tuple(dict.fromkeys(dataset for _, dataset in jobs))
     cells: dict[tuple[str, str], Cell] = {}
     for dataset in datasets:
-        others = _accuracies(own.get((reference, dataset), []), outcomes)
-        column = []
-        for name in names:
-            jobs = own.get((name, dataset), [])
-            as_published = all(
-                job.labels_per_class is None and not job.data_options for job in jobs
-            )
-            theirs = published(name, dataset) if as_published else None
-            column.append(_cell(name, dataset, jobs, outcomes, theirs))
+        accuracies = {
+            name: _accuracies(jobs[name, dataset], outcomes) for name in names
+        }
+        summaries = {name: summarize(of.values()) for name, of in accuracies.items()}
         # Means that are equal in truth may differ in the last digits.
         means = {
-            cell.method: round(cell.summary.mean, 9)
-            for cell in column
-            if cell.summary.mean is not None
+            n: round(s.mean, 9) for n, s in summaries.items() if s.mean is not None
         }
-        most = max(cell.summary.runs for cell in column)
-        for cell in column:
-            mine = _accuracies(own.get((cell.method, dataset), []), outcomes)
-            alone = cell.method == reference
-            cells[cell.method, dataset] = replace(
-                cell,
-                best=bool(means) and means.get(cell.method) == max(means.values()),
-                most=most,
-                difference=None if alone else paired_difference(mine, others),
+        for name in names:
+            own = jobs[name, dataset]
+            drawn = any(job.labels_per_class or job.data_options for job in own)
+            cells[name, dataset] = Cell(
+                name,
+                dataset,
+                summaries[name],
+                **_cost(own, outcomes),
+                published=None if drawn else published(name, dataset),
+                difference=None
+                if name == reference
+                else paired_difference(accuracies[name], accuracies.get(reference, {})),
+                best=name in means and means[name] == max(means.values()),
+                most=max(summary.runs for summary in summaries.values()),
             )
     return Comparison(names, datasets, cells, _notes(cells, outcomes), reference)
 
 
-def _cell(
-    name: str,
-    dataset: str,
-    jobs: Sequence[Job],
-    outcomes: Outcomes,
-    published: Published | None,
-) -> Cell:
-    """A cell without what depends on the others of its column."""
-    records = [outcomes.done[job] for job in jobs if job in outcomes.done]
-    failures = [outcomes.failed[job] for job in jobs if job in outcomes.failed]
-    seconds = [r["seconds"]["total"] for r in records if "total" in r["seconds"]]
-    return Cell(
-        name,
-        dataset,
-        summarize(list(_accuracies(jobs, outcomes).values())),
-        failed=len(failures),
-        errors=tuple(dict.fromkeys(str(f.get("error")) for f in failures)),
-        published=published,
-        seconds=sum(seconds) / len(seconds) if seconds else None,
-        peak_rss_mb=max((float(r["peak_rss_mb"]) for r in records), default=None),
-    )
-
-
 def _accuracies(jobs: Sequence[Job], outcomes: Outcomes) -> dict[Pair, float]:
+    found = {(j.split, j.seed): outcomes.done[j] for j in jobs if j in outcomes.done}
+    scores = {pair: record["test_accuracy"] for pair, record in found.items()}
+    return {pair: float(score) for pair, score in scores.items() if score is not None}
+
+
+def _cost(jobs: Sequence[Job], outcomes: Outcomes) -> dict[str, Any]:
+    """Failures, time and memory of a cell."""
+    records = [outcomes.done[job] for job in jobs if job in outcomes.done]
+    errors = [outcomes.failed[job]["error"] for job in jobs if job in outcomes.failed]
     return {
-        (job.split, job.seed): float(outcomes.done[job]["test_accuracy"])
-        for job in jobs
-        if job in outcomes.done and outcomes.done[job]["test_accuracy"] is not None
+        "failed": len(errors),
+        "errors": tuple(dict.fromkeys(errors)),
+        "seconds": summarize((r["seconds"]["total"] for r in records), 1.0).mean,
+        "peak_rss_mb": max((float(r["peak_rss_mb"]) for r in records), default=None),
     }
 
 
 def _notes(
     cells: Mapping[tuple[str, str], Cell], outcomes: Outcomes
 ) -> tuple[str, ...]:
-    notes = []
-    for package in ("elugcn", "torch"):
-        found = versions(package, list(outcomes.done.values()))
-        if len(found) > 1:
-            notes.append(f"the runs are of {package} {' and '.join(found)}")
-    notes += [
-        f"{cell.method} on {cell.dataset}: {cell.failed} failed ({error})"
-        for cell in cells.values()
-        for error in cell.errors
-    ]
-    return tuple(notes)
+    found = {p: versions(p, outcomes.done.values()) for p in ("elugcn", "torch")}
+    return (
+        *(
+            f"the runs are of {package} {' and '.join(of)}"
+            for package, of in found.items()
+            if len(of) > 1
+        ),
+        *(
+            f"{cell.method} on {cell.dataset}: {cell.failed} failed ({error})"
+            for cell in cells.values()
+            for error in cell.errors
+        ),
+    )
 
 
-def versions(package: str, records: Sequence[Record]) -> list[str]:
+def versions(package: str, records: Iterable[Record]) -> list[str]:
     """The versions of a package that made some records."""
-    return sorted({str(record["packages"].get(package)) for record in records})
-
-
-def _plain(cell: Cell) -> dict[str, Any]:
-    plain = asdict(cell)
-    summary: dict[str, Any] = plain.pop("summary")
-    head = {"method": plain.pop("method"), "dataset": plain.pop("dataset")}
-    return head | summary | plain | {"errors": list(plain["errors"])}
+    return sorted({str(record["packages"].get(package, "?")) for record in records})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     Executor,
@@ -12,20 +12,15 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from elugcn.errors import InputError
 from elugcn.evaluation.jobs import Job
-from elugcn.evaluation.run import (
-    Settings,
-    failed_record,
-    load_job_data,
-    run_job,
-)
+from elugcn.evaluation.run import Settings, failed_record, load_job_data, run_job
 from elugcn.evaluation.store import Record, Store
-from elugcn.training.progress import SILENT, Advance, Progress
+from elugcn.training.progress import SILENT, Progress
 
 _POLL = 0.5  # seconds between two looks at what other processes have done
 
@@ -36,6 +31,10 @@ class Outcomes:
 
     done: dict[Job, Record] = field(default_factory=dict)
     failed: dict[Job, Record] = field(default_factory=dict)
+
+    def note(self, job: Job, record: Record) -> None:
+        """Keep the record of a job."""
+        (self.done if record["status"] == "done" else self.failed)[job] = record
 
 
 def run_jobs(
@@ -72,25 +71,32 @@ def run_jobs(
     Raises:
         InputError: The store cannot be written to, or a dataset cannot be loaded.
     """
-    if workers < 1:
-        raise InputError(f"workers must be at least 1; got {workers}")
-    if n_threads < 1:
-        raise InputError(f"n_threads must be at least 1; got {n_threads}")
+    for name, number in (("workers", workers), ("n_threads", n_threads)):
+        if number < 1:
+            raise InputError(f"{name} must be at least 1; got {number}")
     outcomes = Outcomes()
     for job in jobs:
-        record = store.result(job)
-        if record is not None:
-            outcomes.done[job] = record
+        if (record := store.result(job)) is not None:
+            outcomes.note(job, record)
     pending = [job for job in dict.fromkeys(jobs) if job not in outcomes.done]
     if not pending:
         return outcomes
     store.check_writable()
     place = None if data_dir is None else str(data_dir)
     if executor is None:
-        check_data_of(pending, place)
+        # What is wrong with a dataset is said before any run, and what is missing is
+        # downloaded once.
+        for job in {job.dataset: job for job in reversed(pending)}.values():
+            load_job_data(job, place)
     settings = Settings(place, n_threads, device, timeout)
-    with progress.stage("runs", len(pending)) as advance:
-        _Schedule(pending, store, outcomes, settings, advance).run(workers, executor)
+    with (
+        progress.stage("runs", len(pending)) as advance,
+        closing(_finish(pending, store, settings, workers, executor)) as finished,
+    ):
+        for job, record in finished:
+            outcomes.note(job, record)
+            accuracy = record.get("val_accuracy")
+            advance({} if accuracy is None else {"val_accuracy": float(accuracy)})
     return outcomes
 
 
@@ -98,107 +104,63 @@ def stored_outcomes(jobs: Sequence[Job], store: Store) -> Outcomes:
     """What the store has of the jobs; nothing is run and nothing is written."""
     outcomes = Outcomes()
     for job in dict.fromkeys(jobs):
-        record = store.result(job)
+        record = store.result(job) or store.failure(job)
         if record is not None:
-            outcomes.done[job] = record
-        elif (failure := store.failure(job)) is not None:
-            outcomes.failed[job] = failure
+            outcomes.note(job, record)
     return outcomes
 
 
-def check_data_of(jobs: Sequence[Job], data_dir: str | None) -> None:
-    """Load each dataset once: what is wrong with it is said before any run.
-
-    It also fetches what is missing before several workers would.
-    """
-    first = {job.dataset: job for job in reversed(jobs)}
-    for job in first.values():
-        load_job_data(job, data_dir)
-
-
-class _Schedule:
-    """Jobs that wait, jobs that run, and the claims on those that run."""
-
-    def __init__(
-        self,
-        pending: list[Job],
-        store: Store,
-        outcomes: Outcomes,
-        settings: Settings,
-        advance: Advance,
-    ) -> None:
-        self._pending = pending
-        self._store = store
-        self._outcomes = outcomes
-        self._settings = settings
-        self._advance = advance
-        self._running: dict[Future[Record], tuple[Job, ExitStack]] = {}
-        # Failures from before this call do not count.
-        self._earlier = {job: store.failure(job) for job in pending}
-
-    def run(self, workers: int, executor: Executor | None) -> None:
-        """Do all jobs, at most ``workers`` at once."""
-        cancelled = threading.Event()
-        own = ThreadPoolExecutor(workers)
-        try:
-            while self._pending or self._running:
-                if executor is None:
-                    self._start(workers, own, cancelled)
-                else:
-                    self._start(workers, executor, None)
-                if not self._running:
-                    time.sleep(_POLL)  # other processes have the rest
-                finished, _ = wait(self._running, _POLL, FIRST_COMPLETED)
-                for future in finished:
-                    self._collect(future)
-        finally:
+def _finish(
+    pending: list[Job],
+    store: Store,
+    settings: Settings,
+    workers: int,
+    executor: Executor | None,
+) -> Generator[tuple[Job, Record]]:
+    """Each job with its record, as they are finished here or by other processes."""
+    # Failures from before this call do not count.
+    earlier = {job: store.failure(job) for job in pending}
+    running: dict[Future[Record], tuple[Job, ExitStack]] = {}
+    own = ThreadPoolExecutor(workers)
+    # Threads wait for the processes here; an executor's workers are out of reach.
+    cancelled = threading.Event() if executor is None else None
+    try:
+        while pending or running:
+            store.refresh()
+            for job in list(pending):
+                if len(running) >= workers:
+                    break
+                with ExitStack() as claim:
+                    if not claim.enter_context(store.claim(job)):
+                        continue
+                    pending.remove(job)
+                    # Whoever had the claim may have finished between the two looks.
+                    store.refresh()
+                    record = store.result(job) or store.failure(job)
+                    if record is not None and record != earlier[job]:
+                        yield job, record
+                        continue
+                    future = (executor or own).submit(run_job, job, settings, cancelled)
+                    running[future] = job, claim.pop_all()
+            if pending and not running:
+                time.sleep(_POLL)  # other processes have the rest
+            for future in wait(running, _POLL, FIRST_COMPLETED).done:
+                job, claim = running.pop(future)
+                with claim:
+                    record = _record(future, job)
+                    store.add(record)
+                yield job, record
+    finally:
+        if cancelled is not None:
             cancelled.set()
-            for future, (_, claim) in self._running.items():
-                future.cancel()
-                claim.close()
-            own.shutdown()
+        for future, (_, claim) in running.items():
+            future.cancel()
+            claim.close()
+        own.shutdown()
 
-    def _start(
-        self, workers: int, executor: Executor, cancelled: threading.Event | None
-    ) -> None:
-        """Start what no other process is doing or has done."""
-        self._store.refresh()
-        for job in list(self._pending):
-            if len(self._running) >= workers:
-                return
-            with ExitStack() as stack:
-                if not stack.enter_context(self._store.claim(job)):
-                    continue
-                self._pending.remove(job)
-                # Whoever had the claim may have finished between the two looks.
-                self._store.refresh()
-                if self._settled(job):
-                    continue
-                future = executor.submit(run_job, job, self._settings, cancelled)
-                self._running[future] = job, stack.pop_all()
 
-    def _settled(self, job: Job) -> bool:
-        """Whether another process has done the job, or failed, in the meantime."""
-        record = self._store.result(job)
-        if record is None:
-            record = self._store.failure(job)
-            if record is None or record == self._earlier[job]:
-                return False
-        self._note(job, record)
-        return True
-
-    def _collect(self, future: Future[Record]) -> None:
-        job, claim = self._running.pop(future)
-        with claim:
-            try:
-                record = future.result()
-            except Exception as error:  # the executor lost the job
-                record = failed_record(job, f"{type(error).__name__}: {error}", 1)
-            self._store.add(record)
-        self._note(job, record)
-
-    def _note(self, job: Job, record: Record) -> None:
-        done = record["status"] == "done"
-        (self._outcomes.done if done else self._outcomes.failed)[job] = record
-        accuracy = record.get("val_accuracy")
-        self._advance({} if accuracy is None else {"val_accuracy": float(accuracy)})
+def _record(future: Future[Record], job: Job) -> Record:
+    try:
+        return future.result()
+    except Exception as error:  # the executor lost the job
+        return failed_record(job, f"{type(error).__name__}: {error}", 1)

@@ -21,7 +21,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -52,27 +51,14 @@ class IsolatedError(RuntimeError):
         self.details = details
 
 
-@dataclass(frozen=True)
-class Finished:
-    """What a call returned, and how long its process took.
-
-    Attributes:
-        result: Of the call, as JSON holds it.
-        seconds: From the start of the process to its answer.
-    """
-
-    result: Any
-    seconds: float
-
-
 def run_isolated(
     function: Callable[..., Any],
     *args: Any,
     timeout: float | None = None,
     limit_mb: float | None = None,
     cancelled: threading.Event | None = None,
-) -> Finished:
-    """Call ``function(*args)`` in a new process and wait for its result.
+) -> Any:
+    """Call ``function(*args)`` in a new process; its result as JSON holds it.
 
     Args:
         function: A function at the top level of a module. It returns what JSON holds.
@@ -97,15 +83,13 @@ def run_isolated(
     process = context.Process(
         target=_child, args=(sending, function, args), daemon=True
     )
-    start = time.monotonic()
-    deadline = math.inf if timeout is None else start + timeout
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
     answer: dict[str, Any] | None = None
     try:
         with _STARTING:
             process.start()
         sending.close()
         answer = _answer(receiving, process, deadline, limit_mb, cancelled)
-        seconds = time.monotonic() - start
     finally:
         with _STARTING:
             if process.pid is not None:
@@ -119,7 +103,7 @@ def run_isolated(
         raise IsolatedError(_how_it_ended(code), code or 1)
     if "error" in answer:
         raise IsolatedError(answer["error"], answer["exit_code"], answer["details"])
-    return Finished(answer["result"], seconds)
+    return answer["result"]
 
 
 def _answer(
@@ -131,12 +115,15 @@ def _answer(
 ) -> dict[str, Any] | None:
     """What the process sends; None if it ends without a word."""
     while not wait([receiving, process.sentinel], _POLL):
+        reason = None
         if cancelled is not None and cancelled.is_set():
-            return _failed("cancelled", -int(signal.SIGTERM))
-        if time.monotonic() > deadline:
-            return _failed("took longer than the time limit", -int(signal.SIGTERM))
-        if limit_mb is not None and _resident_mb(process.pid) > limit_mb:
-            return _failed(f"held more than {limit_mb:,.0f} MB", -int(signal.SIGTERM))
+            reason = "cancelled"
+        elif time.monotonic() > deadline:
+            reason = "took longer than the time limit"
+        elif limit_mb is not None and _resident_mb(process.pid) > limit_mb:
+            reason = f"held more than {limit_mb:,.0f} MB"
+        if reason is not None:
+            return _failed(reason, -int(signal.SIGTERM))
     try:
         answer: dict[str, Any] = json.loads(receiving.recv_bytes())
     except EOFError:

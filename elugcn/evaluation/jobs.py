@@ -96,7 +96,7 @@ def make_jobs(
     Raises:
         InputError: A name, a number or an option is wrong.
     """
-    names = list(dict.fromkeys(map(resolve_name, methods)))
+    names = dict.fromkeys(map(resolve_name, methods))
     infos = {info.name: info for info in map(dataset_info, datasets)}
     if not names or not infos:
         raise InputError("a comparison needs at least one method and one dataset")
@@ -108,27 +108,23 @@ def make_jobs(
         raise InputError(f"labels_per_class must be at least 1; got {labels_per_class}")
     given = {resolve_name(name): own for name, own in (options or {}).items()}
     extra = {dataset_info(name).name: own for name, own in (data_options or {}).items()}
-    _compared(given, names, "method")
-    _compared(extra, list(infos), "dataset")
+    for what, known, named in (("method", names, given), ("dataset", infos, extra)):
+        for name in named:
+            if name not in known:
+                raise InputError(
+                    f"options are given for {what} {name!r}, which is not compared; "
+                    f"compared are {', '.join(known)}"
+                )
     jobs = []
     for dataset, info in infos.items():
-        as_published = labels_per_class is None and dataset not in extra
+        source = None if labels_per_class is not None or dataset in extra else dataset
+        own = dict(extra.get(dataset, {}))
         for method in names:
-            source = dataset if as_published else None
-            own = tuned_options(method, source, given.get(method, {}))
-            chosen = differing(method, own)
+            tuned = tuned_options(method, source, given.get(method, {}))
+            chosen = differing(method, tuned)
             jobs += [
-                Job(
-                    method,
-                    dataset,
-                    split,
-                    seed,
-                    chosen,
-                    labels_per_class,
-                    dict(extra.get(dataset, {})),
-                    measure,
-                )
-                for split, seed in pairs(info, seeds, labels_per_class, first)
+                Job(method, dataset, *pair, chosen, labels_per_class, own, measure)
+                for pair in pairs(info, seeds, labels_per_class, first)
             ]
     return jobs
 
@@ -153,12 +149,3 @@ def differing(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
     default = get_method(method).Config().model_dump(mode="json")
     chosen = config_for(method, options).model_dump(mode="json")
     return {key: value for key, value in chosen.items() if value != default[key]}
-
-
-def _compared(options: Options, names: Sequence[str], what: str) -> None:
-    for name in options:
-        if name not in names:
-            raise InputError(
-                f"options are given for {what} {name!r}, which is not compared; "
-                f"compared are {', '.join(names)}"
-            )

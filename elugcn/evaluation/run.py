@@ -49,14 +49,12 @@ def run_job(
     """
     start = time.monotonic()
     try:
-        finished = run_isolated(
+        record: Record = run_isolated(
             execute, job, settings, timeout=settings.timeout, cancelled=cancelled
         )
     except IsolatedError as error:
-        seconds = time.monotonic() - start
-        return failed_record(job, str(error), error.exit_code, seconds)
-    record: Record = finished.result
-    return record | {"process_seconds": round(finished.seconds, 3)}
+        record = failed_record(job, str(error), error.exit_code)
+    return record | {"process_seconds": round(time.monotonic() - start, 3)}
 
 
 def execute(job: Job, settings: Settings) -> Record:
@@ -75,10 +73,10 @@ def execute(job: Job, settings: Settings) -> Record:
             n_threads=settings.n_threads,
         )
     # Taken first: what a measurement needs is not a cost of the method.
-    peak = peak_rss_mb()
-    measured = (
-        {} if job.measure is None else {"measured": _measure(job.measure, fitted)}
-    )
+    peak = round(peak_rss_mb(), 1)
+    measured = {}
+    if job.measure is not None:
+        measured["measured"] = _measure(job.measure, fitted)
     about, result, graph = environment(fitted.threads), fitted.result, fitted.data
     use = result.label_utilization
     return _head(job, "done") | {
@@ -93,21 +91,18 @@ def execute(job: Job, settings: Settings) -> Record:
         "elu_fraction": None if use is None else use.elu_fraction,
         "epochs": result.epochs,
         "seconds": {"load": loading} | result.seconds,
-        "peak_rss_mb": round(peak, 1),
+        "peak_rss_mb": peak,
         "metadata": result.metadata,
         **measured,
         "date": about["date"],
     }
 
 
-def failed_record(job: Job, error: str, exit_code: int, seconds: float = 0.0) -> Record:
+def failed_record(job: Job, error: str, exit_code: int) -> Record:
     """The record of a job that gave no result."""
-    return _head(job, "failed") | {
-        "error": error,
-        "exit_code": exit_code,
-        "process_seconds": round(seconds, 3),
-        "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
+    date = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    failure = {"error": error, "exit_code": exit_code, "date": date}
+    return _head(job, "failed") | failure
 
 
 def load_job_data(job: Job, data_dir: str | None) -> Data:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -13,13 +13,17 @@ Pair = tuple[int, int]  # split and seed
 MIN_WILCOXON_PAIRS = 6  # with fewer, no outcome of the test is below 5 %
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """Mean and unbiased standard deviation of some runs; None where there is none."""
 
     mean: float | None
     std: float | None
     runs: int
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean; 0 where there is no standard deviation."""
+        return 0.0 if self.std is None else self.std / self.runs**0.5
 
 
 @dataclass(frozen=True)
@@ -44,54 +48,41 @@ class Difference:
     pairs: int
 
 
-def summarize(fractions: Sequence[float]) -> Summary:
-    """Fractions in [0, 1] as mean ± unbiased standard deviation in percent."""
-    values = 100.0 * np.asarray(fractions, dtype=np.float64)
-    n = values.size
+def summarize(values: Iterable[float], scale: float = 100.0) -> Summary:
+    """Mean and standard deviation of ``scale`` times the values."""
+    scaled = scale * np.array(list(values), dtype=np.float64)
+    n = scaled.size
     return Summary(
-        mean=float(values.mean()) if n else None,
-        std=float(values.std(ddof=1)) if n > 1 else None,
+        mean=float(scaled.mean()) if n else None,
+        std=float(scaled.std(ddof=1)) if n > 1 else None,
         runs=n,
     )
 
 
 def paired_difference(
-    ours: Mapping[Pair, float], theirs: Mapping[Pair, float], level: float = 0.95
+    ours: Mapping[Pair, float], theirs: Mapping[Pair, float]
 ) -> Difference | None:
     """The difference on the (split, seed) that both have; None with fewer than two.
 
     Args:
         ours: Accuracy of each run of a method, a fraction.
         theirs: The same of the method that it is compared with.
-        level: Of the confidence interval.
     """
     common = sorted(ours.keys() & theirs.keys())
-    n = len(common)
-    if n < 2:
+    if len(common) < 2:
         return None
-    a = 100.0 * np.array([ours[p] for p in common], dtype=np.float64)
-    b = 100.0 * np.array([theirs[p] for p in common], dtype=np.float64)
     # Accuracies are counts. Equal differences may differ in the last digits here;
     # ranks and variances must not see that.
-    d = np.round(a - b, 9)
-    mean = float(d.mean())
-    spread = float(d.std(ddof=1)) / math.sqrt(n)
-    half = float(stats.t.ppf(0.5 + level / 2, n - 1)) * spread
-    varied = bool(np.ptp(d) > 0)
-    return Difference(
-        mean=mean,
-        low=mean - half,
-        high=mean + half,
-        t_pvalue=float(stats.ttest_rel(a, b).pvalue) if varied else None,
-        wilcoxon_pvalue=_wilcoxon(d),
-        pairs=n,
-    )
-
-
-def _wilcoxon(d: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float | None:
-    if d.size < MIN_WILCOXON_PAIRS or not d.any():
-        return None
-    return float(stats.wilcoxon(d).pvalue)
+    d = np.round([100.0 * (ours[p] - theirs[p]) for p in common], 9)
+    low = high = mean = float(d.mean())
+    t_pvalue = wilcoxon_pvalue = None
+    if np.ptp(d) > 0:
+        test = stats.ttest_1samp(d, 0.0)
+        t_pvalue = float(test.pvalue)
+        low, high = map(float, test.confidence_interval(0.95))
+    if d.size >= MIN_WILCOXON_PAIRS and d.any():
+        wilcoxon_pvalue = float(stats.wilcoxon(d).pvalue)
+    return Difference(mean, low, high, t_pvalue, wilcoxon_pvalue, d.size)
 
 
 def without_minus_zero(value: float, digits: int) -> float:

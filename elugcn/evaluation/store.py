@@ -12,7 +12,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ class Store:
 
     def add(self, record: Record) -> None:
         """Append a record to the journal; when this returns, it is on the disk."""
-        with self._reported(), self._lock("journal.lock"):
+        with self._reported(), self._lock("journal"):
             append_line(self.journal, record)
         self.refresh()
 
@@ -83,16 +83,15 @@ class Store:
                 self._keep(record)
 
     def _read_published(self) -> None:
-        if not self.published.is_dir():
+        at = self.published.stat().st_mtime_ns if self.published.is_dir() else -1
+        if at == self._published_at:
             return
-        at = self.published.stat().st_mtime_ns
-        if at != self._published_at:
-            self._published_at, self._read_up_to = at, 0
-            for path in sorted(self.published.glob("*.parquet")):
-                for record in read_records(path):
-                    if any(record.get(name) is None for name in _REQUIRED):
-                        raise InputError(f"{path}: not a Parquet file of runs")
-                    self._keep(record)
+        self._published_at, self._read_up_to = at, 0
+        for path in sorted(self.published.glob("*.parquet")):
+            for record in read_records(path):
+                if any(record.get(name) is None for name in _REQUIRED):
+                    raise InputError(f"{path}: not a Parquet file of runs")
+                self._keep(record)
 
     def publish(self) -> list[Path]:
         """Move the finished runs of the journal into the Parquet files.
@@ -100,19 +99,17 @@ class Store:
         Failures are forgotten: the next comparison tries these jobs again.
         """
         by_method: dict[str, list[Record]] = defaultdict(list)
-        with self._reported(), self._lock("journal.lock"):
+        with self._reported(), self._lock("journal"):
             self.refresh()
             for record in self._done.values():
                 by_method[record["method"]].append(record)
-            paths = []
-            for method, records in sorted(by_method.items()):
-                paths.append(self.published / f"{method}.parquet")
-                write_records(paths[-1], records)
+            for method, records in by_method.items():
+                write_records(self.published / f"{method}.parquet", records)
             self.journal.unlink(missing_ok=True)
             self._failed.clear()
-            if paths:
+            if by_method:
                 os.utime(self.published)  # others see that the journal begins anew
-        return paths
+        return [self.published / f"{method}.parquet" for method in sorted(by_method)]
 
     @contextmanager
     def claim(self, job: Job) -> Iterator[bool]:
@@ -121,16 +118,13 @@ class Store:
         The operating system gives the claim back when the process dies.
         """
         with self._reported():
-            lock = self._lock(f"{job.key}.lock")
-            try:
+            lock = self._lock(job.key)
+            with suppress(Timeout):
                 lock.acquire(timeout=0)
-                free = True
-            except Timeout:
-                free = False
         try:
-            yield free
+            yield lock.is_locked
         finally:
-            if free:
+            if lock.is_locked:
                 Path(lock.lock_file).unlink(missing_ok=True)
                 lock.release()
 
@@ -151,7 +145,7 @@ class Store:
     def _lock(self, name: str) -> FileLock:
         place = self.folder / ".locks"
         place.mkdir(parents=True, exist_ok=True)
-        return FileLock(place / name)
+        return FileLock(place / f"{name}.lock")
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -164,7 +158,7 @@ class Store:
 
 def append_line(path: Path, record: Record) -> None:
     """Add a record to a journal in one write; when this returns, it is on the disk."""
-    text = json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
+    text = _as_json(record) + "\n"
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     try:
         size = os.fstat(handle).st_size
@@ -192,20 +186,19 @@ def read_lines(path: Path, start: int = 0) -> tuple[list[Record], int]:
     end = text.rfind(b"\n") + 1
     records = []
     for line in text[:end].splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            records.append(record)
-    return records, start + end
+        with suppress(ValueError):
+            records.append(json.loads(line))
+    return [r for r in records if isinstance(r, dict)], start + end
 
 
 def write_records(path: Path, records: Sequence[Record]) -> None:
     """Write records as one Parquet file; the same records give the same file."""
-    rows = [{k: _to_cell(k, v) for k, v in record.items()} for record in records]
+    rows = [
+        {k: _as_json(v) if k in NESTED and v is not None else v for k, v in r.items()}
+        for r in records
+    ]
     rows.sort(key=lambda row: [str(row.get(name)) for name in _ORDER])
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = dict.fromkeys(name for row in rows for name in row)
     table = pa.table({name: [row.get(name) for row in rows] for name in names})
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(path) as work:
@@ -229,10 +222,8 @@ def read_records(path: Path) -> list[Record]:
     return rows
 
 
-def _to_cell(name: str, value: Any) -> Any:
-    if name in NESTED and value is not None:
-        return json.dumps(value, allow_nan=False, ensure_ascii=False)
-    return value
+def _as_json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
 def _still_holds(record: Record, job: Job) -> bool:

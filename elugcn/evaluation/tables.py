@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -21,8 +22,21 @@ CSV_COLUMNS = ("method", "dataset", "mean", "std", "runs", "paper_mean", "paper_
 # Methods that differ from the published ones.
 _NAMES = {"bagcn": "BAGCN (reconstructed)", "cogsl": "CoGSL (sparse variant)"}
 _NOTHING = "–"
-# A table of the comparison: its caption and the text of each cell.
-Block = tuple[str, Callable[[Cell], str]]
+
+
+class Shown(NamedTuple):
+    """A cell of a table: its text, whether it stands out, and what the paper has."""
+
+    text: str
+    best: bool = False
+    published: str = ""
+
+
+class Block(NamedTuple):
+    """One table of a comparison."""
+
+    caption: str
+    show: Callable[[Cell], Shown]
 
 
 def shown_name(method: str) -> str:
@@ -37,32 +51,36 @@ def render(comparison: Comparison, form: str) -> str:
     return FORMATS[form](comparison)
 
 
-def accuracies(comparison: Comparison) -> Block:
-    """The table of accuracies."""
+def blocks(comparison: Comparison) -> list[Block]:
+    """Accuracies, differences to the reference if there are any, time and memory."""
     caption = "Test accuracy in percent, mean ± standard deviation over runs"
     published = any(cell.published is not None for cell in comparison.rows())
-    return caption + ("; in parentheses the paper's." if published else "."), ours
-
-
-def further_blocks(comparison: Comparison) -> list[Block]:
-    """Differences to the reference, if there are any, then time and memory."""
-    blocks: list[Block] = [("Mean seconds of a fit and peak memory.", cost)]
+    caption += "; in parentheses the paper's." if published else "."
+    found = [Block(caption, lambda c: Shown(ours(c), c.best, published_text(c)))]
     if any(cell.difference is not None for cell in comparison.rows()):
         caption = (
             f"Difference to {comparison.reference} on the same splits and seeds, in "
             "points, with 95 % confidence interval and paired t-test."
         )
-        blocks.insert(0, (caption, difference_text))
-    return blocks
+        found.append(Block(caption, lambda c: Shown(difference_text(c))))
+    return [*found, Block("Mean seconds of a fit and peak memory.", _cost)]
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Lines of CSV, each as long as the header."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        if len(row) != len(header):
+            raise ValueError(f"a row of {len(row)} under a header of {len(header)}")
+        writer.writerow(row)
+    return out.getvalue()
 
 
 def as_csv(comparison: Comparison) -> str:
     """One line per method and dataset; percent, seconds and MB; empty: none."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    writer.writerows(csv_row(cell) for cell in comparison.rows())
-    return out.getvalue()
+    return csv_text(CSV_COLUMNS, map(csv_row, comparison.rows()))
 
 
 def csv_row(cell: Cell) -> list[str]:
@@ -84,8 +102,7 @@ def csv_row(cell: Cell) -> list[str]:
 
 def as_markdown(comparison: Comparison) -> str:
     """Accuracies, then differences to the reference, time and memory."""
-    tables = [accuracies(comparison), *further_blocks(comparison)]
-    parts = [markdown_block(comparison, block) for block in tables]
+    parts = [markdown_block(comparison, block) for block in blocks(comparison)]
     if comparison.notes:
         parts.append("\n".join(f"- {escape_markdown(n)}" for n in comparison.notes))
     return "\n\n".join(parts) + "\n"
@@ -93,37 +110,38 @@ def as_markdown(comparison: Comparison) -> str:
 
 def markdown_block(comparison: Comparison, block: Block) -> str:
     """One table in Markdown under its caption; the best accuracies are bold."""
-    caption, show = block
 
     def text(cell: Cell) -> str:
-        if show is not ours:
-            return show(cell)
-        return (f"**{ours(cell)}**" if cell.best else ours(cell)) + published(cell)
+        shown = block.show(cell)
+        bold = f"**{shown.text}**" if shown.best else shown.text
+        return bold + shown.published
 
-    lines = [["method", *map(escape_markdown, comparison.datasets)]]
-    lines.append(["---", *("---:" for _ in comparison.datasets)])
-    lines += _grid(comparison, text, escape_markdown)
-    return f"{caption}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    head = ["method", *map(escape_markdown, comparison.datasets)]
+    rows = _grid(comparison, text, escape_markdown)
+    return f"{block.caption}\n\n{markdown_table(head, rows)}"
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of escaped texts; its first column is text, the others are numbers."""
+    rule = ["---", *("---:" for _ in header[1:])]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *rows))
 
 
 def as_latex(comparison: Comparison) -> str:
     """Booktabs tables of accuracies and differences; notes are comments above them."""
-
-    def accuracy(cell: Cell) -> str:
-        text = escape_latex(ours(cell))
-        text = rf"\textbf{{{text}}}" if cell.best else text
-        return text + escape_latex(published(cell))
-
-    def difference(cell: Cell) -> str:
-        # Minus signs and comparisons as mathematics.
-        text = escape_latex(difference_text(cell))
-        return re.sub(r"([+-]\d[\d.]*|p [<=] [\d.]+)", r"$\1$", text)
-
     lines = [f"% {' '.join(note.split())}" for note in comparison.notes]
-    for caption, show in [accuracies(comparison), *further_blocks(comparison)[:-1]]:
-        latex = accuracy if show is ours else difference
+    for caption, show in blocks(comparison)[:-1]:
+
+        def text(cell: Cell, show: Callable[[Cell], Shown] = show) -> str:
+            shown = show(cell)
+            # Minus signs and comparisons as mathematics.
+            plain = escape_latex(shown.text)
+            plain = re.sub(r"([+-]\d[\d.]*|p [<=] [\d.]+)", r"$\1$", plain)
+            bold = rf"\textbf{{{plain}}}" if shown.best else plain
+            return bold + escape_latex(shown.published)
+
         head = ["Method", *map(escape_latex, comparison.datasets)]
-        body = [head, *_grid(comparison, latex, escape_latex)]
+        body = [head, *_grid(comparison, text, escape_latex)]
         rows = [" & ".join(row) + r" \\" for row in body]
         columns = "c" * len(comparison.datasets)
         lines += [f"% {caption}", rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
@@ -140,20 +158,20 @@ def as_terminal(comparison: Comparison) -> str:
 
 def terminal(comparison: Comparison) -> RenderableType:
     """The tables, to be printed on a Rich console."""
-
-    def accuracy(cell: Cell) -> Text:
-        style = "bold" if cell.best else ("red" if cell.summary.mean is None else "")
-        return Text.assemble((ours(cell), style), (published(cell), "dim"))
-
     parts: list[RenderableType] = []
-    for caption, show in [accuracies(comparison), *further_blocks(comparison)]:
+    for caption, show in blocks(comparison):
         table = Table(box=box.SIMPLE, pad_edge=False)
         table.add_column("method", no_wrap=True)
         for dataset in comparison.datasets:
             table.add_column(dataset, justify="right")
         for method in comparison.methods:
-            cells = [comparison.cells[method, d] for d in comparison.datasets]
-            texts = [accuracy(c) if show is ours else Text(show(c)) for c in cells]
+            row = [show(comparison.cells[method, d]) for d in comparison.datasets]
+            texts = [
+                Text.assemble(
+                    (one.text, "bold" if one.best else ""), (one.published, "dim")
+                )
+                for one in row
+            ]
             table.add_row(Text(shown_name(method)), *texts)
         parts += [Text(caption, style="dim"), table]
     return Group(*parts, *(Text(f"note: {note}") for note in comparison.notes))
@@ -169,26 +187,28 @@ FORMATS: dict[str, Callable[[Comparison], str]] = {
 
 def ours(cell: Cell) -> str:
     """``81.50 ± 0.40``, with the number of runs where some failed or are missing."""
-    if cell.summary.mean is None:
+    mean, std, runs = cell.summary
+    if mean is None:
         return "failed" if cell.failed else _NOTHING
-    text = plus_minus(cell.summary.mean, cell.summary.std)
-    runs = cell.summary.runs
     total = max(runs + cell.failed, cell.most)
+    text = plus_minus(mean, std)
     return f"{text} [{runs} of {total}]" if runs < total else text
 
 
-def published(cell: Cell) -> str:
+def published_text(cell: Cell) -> str:
     """The published number in parentheses, or nothing."""
     if cell.published is None:
         return ""
-    if cell.published.mean is None:
-        return " (OOM)"
-    return f" ({plus_minus(cell.published.mean, cell.published.std)})"
+    mean, std = cell.published.mean, cell.published.std
+    return " (OOM)" if mean is None else f" ({plus_minus(mean, std)})"
 
 
-def plus_minus(mean: float, std: float | None) -> str:
-    """Two decimals; a single run has no spread."""
-    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+def plus_minus(mean: float | None, std: float | None, digits: int = 2) -> str:
+    """``81.50 ± 0.40``; a dash for nothing, no spread for a single run."""
+    if mean is None:
+        return _NOTHING
+    text = f"{without_minus_zero(mean, digits):.{digits}f}"
+    return text if std is None else f"{text} ± {std:.{digits}f}"
 
 
 def difference_text(cell: Cell) -> str:
@@ -210,11 +230,11 @@ def interval_text(d: Difference) -> str:
     return f"{mean:+.2f} [{low:.2f}, {high:.2f}]"
 
 
-def cost(cell: Cell) -> str:
+def _cost(cell: Cell) -> Shown:
     """``1.2 s, 350 MB``."""
     if cell.seconds is None or cell.peak_rss_mb is None:
-        return _NOTHING
-    return f"{cell.seconds:.1f} s, {cell.peak_rss_mb:.0f} MB"
+        return Shown(_NOTHING)
+    return Shown(f"{cell.seconds:.1f} s, {cell.peak_rss_mb:.0f} MB")
 
 
 def escape_markdown(text: str) -> str:
@@ -224,13 +244,8 @@ def escape_markdown(text: str) -> str:
 
 def escape_latex(text: str) -> str:
     """Escape the characters that mean something to LaTeX."""
-    special = {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "±": r"$\pm$",
-        _NOTHING: "--",
-    }
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
+               "^": r"\textasciicircum{}", "±": r"$\pm$", _NOTHING: "--"}  # fmt: skip
     return re.sub(
         rf"[\\&%$#_{{}}~^±{_NOTHING}]", lambda m: special.get(m[0], f"\\{m[0]}"), text
     )

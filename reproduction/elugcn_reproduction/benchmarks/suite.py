@@ -312,8 +312,7 @@ Prepare = Callable[..., Callable[[], Any]]
 
 def in_child(prepare: Prepare, *args: Any, limit_mb: float | None = None) -> Measured:
     """Do ``prepare(*args)()`` in a new process with one thread."""
-    finished = run_isolated(measured, prepare, *args, limit_mb=limit_mb)
-    return Measured(**finished.result)
+    return Measured(**run_isolated(measured, prepare, *args, limit_mb=limit_mb))
 
 
 def measured(prepare: Prepare, *args: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from elugcn.elu.options import THE_TEXT
 from elugcn.evaluation import Published
-from elugcn.evaluation.tables import accuracies, further_blocks, markdown_block
+from elugcn.evaluation.tables import blocks, markdown_block
 from elugcn.methods.presets import preset
 from elugcn_reproduction.experiments.accuracy import (
     draw_accuracies,
@@ -192,7 +192,7 @@ def write(finished: list[Finished], page: Page) -> None:
         if members:
             part = comparison.only(list(members))
             page.text(f"{heading}\n\n{words}")
-            for block in (accuracies(part), *further_blocks(part)):
+            for block in blocks(part):
                 page.text(markdown_block(part, block))
     write_notes(page, comparison)
     write_csv(page, comparison)

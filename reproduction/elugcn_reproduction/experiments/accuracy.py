@@ -10,15 +10,14 @@ from matplotlib.figure import Figure
 from elugcn.evaluation import Comparison
 from elugcn.evaluation.tables import (
     CSV_COLUMNS,
-    accuracies,
+    blocks,
     csv_row,
     escape_markdown,
-    further_blocks,
     markdown_block,
     ours,
+    published_text,
     shown_name,
 )
-from elugcn.evaluation.tables import published as published_text
 from elugcn.methods.presets import preset
 from elugcn.methods.registry import METHOD_NAMES
 from elugcn_reproduction.experiments.base import (
@@ -57,9 +56,9 @@ LABELS = 20  # of the experiment with other labels, per class
 
 def write_tables(page: Page, comparison: Comparison) -> None:
     """Accuracies (the overview shows them too), differences, time, memory, CSV."""
-    page.main(markdown_block(comparison, accuracies(comparison)))
-    for block in further_blocks(comparison):
-        page.text(markdown_block(comparison, block))
+    main, *further = [markdown_block(comparison, b) for b in blocks(comparison)]
+    page.main(main)
+    page.text("\n\n".join(further))
     write_notes(page, comparison)
     write_csv(page, comparison)
 

@@ -10,9 +10,8 @@ from elugcn.evaluation import Cell, Comparison, paired_difference
 from elugcn.evaluation.statistics import Pair
 from elugcn.evaluation.tables import (
     CSV_COLUMNS,
-    accuracies,
+    blocks,
     csv_row,
-    further_blocks,
     interval_text,
     markdown_block,
     shown_name,
@@ -86,7 +85,7 @@ def write(finished: list[Finished], page: Page) -> None:
         page.table(("dataset", "labels per class", "best other", "ahead by"), found)
     for labels, comparison in by_labels.items():
         page.text(f"## {labels} {'label' if labels == 1 else 'labels'} per class")
-        for block in (accuracies(comparison), *further_blocks(comparison)):
+        for block in blocks(comparison):
             page.text(markdown_block(comparison, block))
         for note in comparison.notes:
             page.note(note)
