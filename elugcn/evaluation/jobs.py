@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from elugcn.api import MAX_SEED
 from elugcn.data.datasets import DatasetInfo, dataset_info
 from elugcn.errors import InputError
-from elugcn.methods.options import MAX_COUNT
 from elugcn.methods.presets import tuned_options
 from elugcn.methods.registry import config_for, get_method, resolve_name
 
@@ -100,10 +100,11 @@ def make_jobs(
     infos = {info.name: info for info in map(dataset_info, datasets)}
     if not names or not infos:
         raise InputError("a comparison needs at least one method and one dataset")
-    if not 1 <= seeds <= MAX_COUNT:
+    if seeds < 1:
         raise InputError(f"seeds must be at least 1; got {seeds}")
-    if not 0 <= first <= MAX_COUNT - seeds:
-        raise InputError(f"first must be 0 to {MAX_COUNT - seeds}; got {first}")
+    last = MAX_SEED - seeds + 1
+    if not 0 <= first <= last:
+        raise InputError(f"first must be 0 to {last}; got {first}")
     if labels_per_class is not None and labels_per_class < 1:
         raise InputError(f"labels_per_class must be at least 1; got {labels_per_class}")
     given = {resolve_name(name): own for name, own in (options or {}).items()}

@@ -1,0 +1,214 @@
+"""Real runs of the cheapest method, in real processes."""
+
+import json
+import multiprocessing
+import signal
+import time
+from collections import Counter
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import pytest
+
+from elugcn.data.datasets import load_dataset
+from elugcn.errors import InputError
+from elugcn.estimator import NodeClassifier
+from elugcn.evaluation import Job, Store, make_jobs, run_jobs, stored_outcomes
+from elugcn.training.progress import Progress
+from tests.evaluation.records import Jobs, record_of
+
+
+def runs_of(store: Store) -> Counter[str]:
+    """How often each run was done: every one leaves a line."""
+    lines = store.journal.read_text().splitlines()
+    return Counter(f"{r['method']} {r['seed']}" for r in map(json.loads, lines))
+
+
+MEASURE = "tests.evaluation.records:measure"
+
+
+def measured(count: int, measure: str = "measure", **options: object) -> list[Job]:
+    return make_jobs(
+        ["lpa"],
+        ["karate"],
+        count,
+        options={"lpa": options},
+        measure=f"tests.evaluation.records:{measure}",
+    )
+
+
+def test_records_are_those_of_a_fit_and_are_not_made_again(store: Store) -> None:
+    graph = {"n": 60, "n_classes": 2, "n_features": 4}
+    todo = make_jobs(
+        ["lpa", "sgc"],
+        ["sbm"],
+        2,
+        options={"sgc": {"epochs": 3}},
+        data_options={"sbm": graph},
+        measure=MEASURE,
+    )
+    outcomes = run_jobs(todo, store, workers=2)
+    assert (len(outcomes.done), outcomes.failed) == (4, {})
+    for job, record in outcomes.done.items():
+        data = load_dataset("sbm", job.split, **graph)
+        alone = NodeClassifier(job.method, random_state=job.seed, **job.options)
+        alone.fit(data)
+        expected = [alone.score(data[f"{m}_mask"]) for m in ("train", "val", "test")]
+        found = [record[f"{m}_accuracy"] for m in ("train", "val", "test")]
+        assert found == pytest.approx(expected)
+        assert record["config"] == job.config
+        assert record["measured"] == {"nodes": 60}
+        assert record["threads"] == 1
+        assert record["seconds"].keys() >= {"load", "total"}
+        assert 0 < record["seconds"]["total"] < record["process_seconds"]
+    # Another call, and another process, do only what is new.
+    again = run_jobs(todo, Store(store.folder))
+    assert again.done == outcomes.done
+    more = make_jobs(["lpa"], ["sbm"], 3, data_options={"sbm": graph}, measure=MEASURE)
+    assert len(run_jobs(more, Store(store.folder)).done) == 3
+    assert runs_of(store) == {
+        "lpa 0": 1,
+        "lpa 1": 1,
+        "lpa 2": 1,
+        "sgc 0": 1,
+        "sgc 1": 1,
+    }
+
+
+def test_a_killed_run_fails_alone_and_is_tried_again(store: Store) -> None:
+    todo = measured(3, "kills_seed_1")
+    outcomes = run_jobs(todo, store, workers=3)
+    assert {job.seed for job in outcomes.done} == {0, 2}
+    (record,) = outcomes.failed.values()
+    assert record["error"] == "killed by SIGKILL, perhaps for want of memory"
+    assert (record["seed"], record["exit_code"]) == (1, -signal.SIGKILL)
+    assert stored_outcomes(todo, store).failed == outcomes.failed
+    run_jobs(todo, store)
+    assert runs_of(store) == {"lpa 0": 1, "lpa 1": 2, "lpa 2": 1}
+    assert len(run_jobs(todo, store, executor=InThisProcess()).done) == 3
+    assert stored_outcomes(todo, store).failed == {}
+
+
+def test_a_run_that_hangs_is_ended(store: Store) -> None:
+    (job,) = measured(1, "stuck")
+    outcomes = run_jobs([job], store, timeout=1.0)
+    assert outcomes.failed[job]["error"] == "took longer than the time limit"
+    assert outcomes.failed[job]["process_seconds"] >= 1.0
+
+
+def harness(jobs: list[Job], store: Store) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    run_jobs(jobs, store, executor=InThisProcess(0.1), workers=2)
+
+
+class InThisProcess(ThreadPoolExecutor):
+    """Makes records in no time."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__(2)
+        self.seconds = seconds
+
+    def submit(self, run: object, job: Job, *rest: object) -> Future:  # type: ignore[override]
+        return super().submit(self._run, job)
+
+    def _run(self, job: Job) -> dict[str, object]:
+        time.sleep(self.seconds)
+        return record_of(job)
+
+
+def test_processes_share_a_store_and_survive_each_other(
+    store: Store, jobs: Jobs
+) -> None:
+    todo = jobs(24)
+    context = multiprocessing.get_context("fork")
+    crew = [context.Process(target=harness, args=(todo, store)) for _ in range(3)]
+    for process in crew:
+        process.start()
+    until = time.monotonic() + 30
+    while len(list(store.records())) < 6 and time.monotonic() < until:
+        time.sleep(0.02)
+        store.refresh()
+    crew[0].kill()  # what it was doing is free again
+    for process in crew:
+        process.join(60)
+    assert [process.exitcode for process in crew] == [-signal.SIGKILL, 0, 0]
+    store.refresh()
+    assert len(stored_outcomes(todo, store).done) == 24
+    assert runs_of(store) == {f"lpa {seed}": 1 for seed in range(24)}
+    assert not [p for p in (store.folder / ".locks").iterdir() if p.stem != "journal"][
+        2:
+    ]
+
+
+def test_what_is_stored_survives_an_interruption(store: Store, jobs: Jobs) -> None:
+    todo = jobs(8)
+
+    def advance(record: object) -> None:
+        if len(list(store.records())) == 3:
+            raise KeyboardInterrupt
+
+    class Interrupted(Progress):
+        def stage(self, name: str, total: int) -> AbstractContextManager[Any]:
+            return nullcontext(advance)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(todo, store, executor=InThisProcess(), progress=Interrupted())
+    assert len(stored_outcomes(todo, Store(store.folder)).done) == 3
+    assert len(run_jobs(todo, store, executor=InThisProcess(), workers=2).done) == 8
+    assert runs_of(store) == {f"lpa {seed}": 1 for seed in range(8)}
+
+
+def test_an_executor_that_loses_a_job(store: Store, jobs: Jobs) -> None:
+    class Broken(Executor):
+        def submit(self, *args: object) -> Future:  # type: ignore[override]
+            future: Future = Future()
+            future.set_exception(OSError("the worker\nis gone"))
+            return future
+
+    (job,) = jobs(1)
+    outcomes = run_jobs([job], store, executor=Broken())
+    assert outcomes.failed[job]["error"].startswith("OSError: the worker")
+
+
+def test_a_dask_cluster(store: Store) -> None:
+    import distributed
+
+    todo = measured(3)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        outcomes = run_jobs(todo, store, executor=client.get_executor(), workers=2)
+    assert (len(outcomes.done), outcomes.failed) == (3, {})
+    assert runs_of(store) == {"lpa 0": 1, "lpa 1": 1, "lpa 2": 1}
+    # The same as without a cluster.
+    here = run_jobs(measured(1), Store(store.folder / "here"))
+    assert (
+        here.done[todo[0]]["test_accuracy"] == outcomes.done[todo[0]]["test_accuracy"]
+    )
+
+
+REFUSALS = {
+    "workers": ({"workers": 0}, {}, "workers must be at least 1; got 0"),
+    "threads": ({"n_threads": 0}, {}, "n_threads must be at least 1; got 0"),
+    "data": ({}, {"data_options": {"sbm": {"n": 3}}}, "n=3: expected at least 15"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_is_wrong_is_said_before_any_run(name: str, store: Store) -> None:
+    how, what, says = REFUSALS[name]
+    with pytest.raises(InputError, match=says):
+        run_jobs(make_jobs(["lpa"], ["sbm"], 2, **what), store, **how)  # type: ignore[arg-type]
+    assert not store.folder.exists()
+
+
+@pytest.mark.parametrize("measure", ["nowhere:x", "json:nothing", "json"], ids=str)
+def test_a_measure_that_is_not_there(measure: str, store: Store) -> None:
+    (job,) = make_jobs(["lpa"], ["karate"], 1, measure=measure)
+    outcomes = run_jobs([job], store)
+    assert outcomes.failed[job]["error"] == f"measure {measure!r} not found"
+    assert outcomes.failed[job]["exit_code"] == 2
