@@ -59,6 +59,8 @@ def load(tmp_path: Path) -> Callable[..., Data]:
             if not checked:
                 return data
             checks["require_labels"] = "schema" not in options
-            return check_data(data, **checks).data
+            graph = check_data(data, **checks)
+            graph.data.notes = list(graph.notes)
+            return graph.data
 
     return loader
