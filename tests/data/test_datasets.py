@@ -1,0 +1,389 @@
+"""The datasets against the published figures and independent readings of the files."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from scipy.io import loadmat, savemat
+from scipy.sparse import csr_matrix
+from sklearn.neighbors import NearestNeighbors
+from torch_geometric.data import Data
+from torch_geometric.io import read_npz
+from torch_geometric.io.planetoid import read_planetoid_data
+from torch_geometric.transforms import LargestConnectedComponents
+from torch_geometric.utils import homophily, to_networkx
+
+from elugcn.data.datasets import dataset_info, is_on_disk, list_datasets, load_dataset
+from elugcn.errors import InputError
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+NAMES = [info.name for info in list_datasets() if info.name != "uf21"]
+DEVELOPMENT = [info.name for info in list_datasets() if info.family == "development"]
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+# As published: nodes, undirected edges, features, classes, train, validation, test.
+SIZES = {
+    "cora": (2708, 5278, 1433, 7, 140, 500, 1000),
+    "citeseer": (3327, 4552, 3703, 6, 120, 500, 1000),
+    "pubmed": (19717, 44324, 500, 3, 60, 500, 1000),
+    "computers": (13381, 245778, 767, 10, 200, 300, 12881),
+    "photo": (7487, 119043, 745, 8, 160, 240, 7087),
+    "chameleon": (2277, 31371, 2325, 5, 1092, 729, 456),
+    "squirrel": (5201, 198353, 2089, 5, 2496, 1664, 1041),
+    "chameleon_filtered": (890, 8854, 2325, 5, 409, 287, 194),
+    "squirrel_filtered": (2223, 46998, 2089, 5, 1053, 718, 452),
+    "caltech36": (769, 33312 // 2, 592, 4, 461, 154, 154),
+    "hamilton46": (2314, 192788 // 2, 1176, 6, 1388, 463, 463),
+    "tulane29": (7752, 567836 // 2, 3021, 6, 4651, 1550, 1550),
+    "northeastern19": (13882, 763868 // 2, 3210, 6, 8328, 2776, 2776),
+    "actor": (7600, 26659, 932, 5, 3648, 2432, 1520),
+    "minesweeper": (10000, 39402, 7, 2, 5000, 2500, 2500),
+    "twitch_de": (9498, 153138, 3170, 2, 4749, 2374, 2375),
+    "acm": (3025, 13128, 1870, 3, 60, 90, 2875),
+    "blogcatalog": (5196, 171743, 8189, 6, 120, 180, 4896),
+    "dblp": (17716, 52867, 1639, 4, 80, 120, 17516),
+    "polblogs": (1490, 16715, 1490, 2, 745, 372, 373),
+    "uai": (3067, 28308, 4973, 19, 303, 430, 2334),
+    "amherst41_gender": (2032, 78733, 1162, 2, 1016, 508, 508),
+    "digits": (1797, 12340, 64, 10, 50, 30, 1717),
+    "karate": (34, 78, 34, 4, 4, 4, 26),
+    "sbm": (1000, 5000, 64, 5, 50, 50, 900),
+}
+
+Load = Callable[..., Data]
+
+
+@pytest.fixture
+def load(request: pytest.FixtureRequest) -> Load:
+    """Loads from the raw files; those that need none are tested everywhere."""
+
+    def loader(name: str, split: int = 0, **options: Any) -> Data:
+        place = None
+        if files := dataset_info(name).files:
+            place = request.getfixturevalue("data_dir")
+            if not is_on_disk(name, place):
+                pytest.skip(f"no raw files: {files[0]}")
+        return load_dataset(name, split, place, download=False, **options)
+
+    return loader
+
+
+def same(a: Data, b: Data) -> bool:
+    return all(torch.equal(a[key], b[key]) for key in ("x", "edge_index", "y", *MASKS))
+
+
+def matrix(edge_index: torch.Tensor, n: int) -> csr_matrix:
+    row, col = edge_index.numpy()
+    return csr_matrix((np.ones(row.size), (row, col)), shape=(n, n))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_contract_and_sizes(name: str, load: Load) -> None:
+    data, info = load(name), dataset_info(name)
+    masks = torch.stack([data[mask] for mask in MASKS])
+    n, names = data.num_nodes, data.class_names
+    found = (n, data.num_edges // 2, data.num_features, len(names), *masks.sum(1))
+    assert tuple(map(int, found)) == SIZES[name]
+    figures = (info.n_nodes, info.n_edges, info.n_features, info.n_classes)
+    assert (*figures, info.n_train, info.n_val, info.n_test) == SIZES[name]
+    known = (data.y[data.edge_index] >= 0).all(0)
+    truth = homophily(data.edge_index[:, known], data.y, method="edge")
+    assert info.homophily == pytest.approx(truth, abs=6e-4)
+
+    data.validate(raise_on_error=True)
+    assert data.x.dtype == torch.float32
+    assert data.x.is_contiguous()
+    assert data.edge_index.dtype == data.y.dtype == torch.int64
+    keys = data.edge_index[0] * n + data.edge_index[1]
+    assert (keys.diff() > 0).all()  # sorted by row then column, nothing twice
+    assert not data.has_self_loops()
+    assert data.is_undirected()
+    assert set(data.y.tolist()) - {-1} == set(range(len(names)))
+    assert masks.dtype == torch.bool
+    assert masks.sum(0).max() == 1
+    assert not (masks.any(0) & (data.y < 0)).any()
+    assert (data.name, data.split, data.directed) == (name, 0, False)
+    assert all(type(label) is str for label in names)
+    extra = {"name", "class_names", "directed", "split"}
+    extra |= {"links"} if info.has_direction else set()
+    assert set(data.keys()) == {"x", "edge_index", "y", *MASKS, *extra}
+
+
+@pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
+def test_planetoid_equals_pytorch_geometric(
+    name: str, load: Load, data_dir: Path
+) -> None:
+    data = load(name)
+    other = read_planetoid_data(str(data_dir / "planetoid"), name)
+    assert same(data, other.coalesce())
+
+
+def test_planetoid_class_names_fit_the_published_class_sizes(load: Load) -> None:
+    published = {"Neural_Networks": 818, "Rule_Learning": 180, "DB": 701}
+    published["AI"] = 249 + 15  # the fifteen nodes nobody knows the class of
+    for name in ("cora", "citeseer"):
+        data = load(name)
+        sizes = dict(zip(data.class_names, data.y.bincount().tolist(), strict=True))
+        assert {
+            k: v for k, v in published.items() if k in sizes
+        }.items() <= sizes.items()
+
+
+@pytest.mark.parametrize("name", ["computers", "photo"])
+def test_amazon_equals_pytorch_geometric(name: str, load: Load, data_dir: Path) -> None:
+    data = load(name)
+    whole = read_npz(str(data_dir / f"amazon/amazon_electronics_{name}.npz"))
+    other = LargestConnectedComponents()(whole)
+    assert torch.equal(data.x, other.x)
+    assert torch.equal(data.y, other.y)
+    assert torch.equal(data.edge_index, other.coalesce().edge_index)
+    for mask, count in (("train_mask", 20), ("val_mask", 30)):
+        assert set(data.y[data[mask]].bincount().tolist()) == {count}
+
+
+@pytest.mark.parametrize(
+    ("name", "links"),
+    [
+        ("chameleon", 36101),
+        ("squirrel", 217073),
+        ("chameleon_filtered", 13584),
+        ("squirrel_filtered", 65718),
+    ],
+)
+def test_wikipedia_equals_its_files(
+    name: str, links: int, load: Load, data_dir: Path
+) -> None:
+    with np.load(data_dir / f"wikipedia/{name}_directed.npz") as raw:
+        published = {key: raw[key] for key in raw.files}
+    edges = published["edges"]
+    loops = 50 if "chameleon" in name else 140
+    assert edges.shape == (links, 2)
+    directed, both = load(name, 7, directed=True), load(name, 7)
+    assert directed.directed is True
+    assert directed.num_edges == links - loops
+    wanted = {(a, b) for a, b in edges.tolist() if a != b}
+    assert set(map(tuple, directed.edge_index.T.tolist())) == wanted
+    one_way = matrix(directed.edge_index, directed.num_nodes)
+    either = matrix(both.edge_index, both.num_nodes) > 0
+    assert ((one_way + one_way.T > 0) != either).nnz == 0
+    for data in (directed, both):
+        assert torch.equal(data.links, directed.edge_index)
+        assert np.array_equal(data.x.numpy(), published["node_features"])
+        assert np.array_equal(data.y.numpy(), published["node_labels"])
+        for mask in MASKS:
+            assert np.array_equal(data[mask].numpy(), published[f"{mask}s"][7])
+
+
+@pytest.mark.parametrize(
+    "college", ["Caltech36", "Hamilton46", "Tulane29", "Northeastern19"]
+)
+def test_facebook_equals_its_file(college: str, load: Load, data_dir: Path) -> None:
+    data = load(college.lower())
+    raw = loadmat(data_dir / f"facebook100/{college}.mat")
+    info = raw["local_info"].astype(int)
+    n = len(info)
+    assert ((raw["A"] > 0) != (matrix(data.edge_index, n) > 0)).nnz == 0
+    flags = [int(data.class_names[c]) if c >= 0 else 0 for c in data.y.tolist()]
+    assert flags == info[:, 0].tolist()
+    masks = data.train_mask | data.val_mask | data.test_mask
+    assert torch.equal(masks, data.y >= 0)
+    # Every known value is one 1; two nodes share a 1 where they share the value.
+    assert np.array_equal(data.x.sum(1).numpy(), (info[:, 1:] > 0).sum(1))
+    some = np.random.default_rng(0).choice(n, 200, replace=False)
+    shared = (info[some, None, 1:] == info[None, some, 1:]) & (info[some, None, 1:] > 0)
+    ones = data.x[torch.from_numpy(some)]
+    assert np.array_equal((ones @ ones.T).numpy(), shared.sum(2))
+
+
+def test_caltech_keeps_the_flags_that_occur(load: Load) -> None:
+    data = load("caltech36")
+    assert data.class_names == ["1", "2", "5", "6"]
+    assert data.y.bincount().tolist() == [553, 159, 55, 2]
+
+
+def test_uf21_is_read_where_the_user_puts_it(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "UF21.mat"
+    with pytest.raises(
+        InputError, match=r"UF21\.mat: file not found, and no"
+    ) as caught:
+        load_dataset("uf21", data_dir=tmp_path)
+    assert str(cache / "facebook100" / "UF21.mat") in str(caught.value)
+    assert not is_on_disk("uf21", tmp_path)
+    info = [[1, 1, 2, 0, 5, 9, 7], [3, 2, 2, 1, 0, 9, 8], [0, 0, 0, 0, 0, 0, 0]]
+    adjacency = csr_matrix(np.array([[0, 2, 0], [1, 1, 1], [0, 1, 0]], dtype=float))
+    savemat(path, {"A": adjacency, "local_info": np.array(info, dtype=np.uint16)})
+    assert is_on_disk("uf21", tmp_path)
+    data = load_dataset("uf21", data_dir=tmp_path)
+    assert data.y.tolist() == [0, 1, -1]
+    assert data.class_names == ["1", "3"]
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    # gender 1|2, major 2, second major 1, dormitory 5, year 9, school 7|8
+    assert data.x.tolist() == [
+        [1, 0, 1, 0, 1, 1, 1, 0],
+        [0, 1, 1, 1, 0, 1, 0, 1],
+        [0, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    savemat(path, {"A": np.eye(3), "local_info": np.zeros((4, 7))})
+    with pytest.raises(InputError, match=r"UF21\.mat: expected an n×n matrix A"):
+        load_dataset("uf21", data_dir=tmp_path)
+    for content in (b"", b"nonsense" * 100):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"UF21\.mat: not a Facebook100") as caught:
+            load_dataset("uf21", data_dir=tmp_path)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", DEVELOPMENT)
+def test_development_graphs_equal_their_files(
+    name: str, load: Load, data_dir: Path
+) -> None:
+    data = load(name, 3)
+    with np.load(data_dir / f"development/{name}.npz") as raw:
+        published = {key: raw[key] for key in raw.files}
+    parts = (published[f"x_{part}"] for part in ("data", "indices", "indptr"))
+    x = csr_matrix(tuple(parts), published["x_shape"]).toarray()
+    assert np.array_equal(data.x.numpy(), x)
+    assert np.array_equal(data.y.numpy(), published["y"])
+    pairs = nx.Graph(published["edges"].T.tolist())
+    ours = nx.Graph(data.edge_index.T.tolist())
+    assert nx.utils.graphs_equal(pairs, ours)
+    train, val, test = (data[mask].numpy() for mask in MASKS)
+    if "split" in published:
+        assert np.array_equal(train + 2 * val + 3 * test, published["split"][3])
+        return
+    classes = np.bincount(published["y"])
+    in_train, in_val = (np.bincount(published["y"][m]) for m in (train, val))
+    if len(classes) == 2:
+        shares = train.mean(), val.mean(), test.mean()
+        assert shares == pytest.approx([0.5, 0.25, 0.25], abs=1e-3)
+    else:
+        assert in_train.tolist() == [min(20, size // 3) for size in classes]
+        assert in_val.tolist() == [min(30, size // 3) for size in classes]
+    assert (train | val | test).all()
+
+
+def test_digits_is_the_symmetric_nearest_neighbour_graph() -> None:
+    data = load_dataset("digits")
+    assert data.x.max() == 1.0
+    distance, _ = NearestNeighbors().fit(data.x).kneighbors(n_neighbors=10)
+    tenth = torch.from_numpy(distance[:, -1])
+    between = torch.cdist(data.x.double(), data.x.double()).fill_diagonal_(torch.inf)
+    a, b = data.edge_index
+    # An edge is never longer than the tenth neighbour of one of its ends...
+    assert (between[a, b] <= torch.maximum(tenth[a], tenth[b]) + 1e-6).all()
+    # ... and everything nearer than that is an edge.
+    nearer = between < tenth[:, None] - 1e-6
+    joined = torch.from_numpy(matrix(data.edge_index, data.num_nodes).toarray() > 0)
+    assert (joined | ~nearer).all()
+    assert data.y[data.train_mask].bincount().tolist() == [5] * 10
+    assert data.y[data.val_mask].bincount().tolist() == [3] * 10
+
+
+def test_karate_is_the_known_club() -> None:
+    data = load_dataset("karate")
+    assert nx.utils.edges_equal(
+        to_networkx(data, to_undirected=True).edges, nx.karate_club_graph().edges
+    )
+    assert data.train_mask.nonzero().flatten().tolist() == [0, 4, 8, 24]
+    assert torch.equal(data.x, torch.eye(34))
+    assert data.y[data.val_mask].sort()[0].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "name", ["photo", "caltech36", "acm", "digits", "karate", "sbm"]
+)
+def test_split_is_the_only_seed(name: str, load: Load) -> None:
+    state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    first, again, other = load(name, 3), load(name, 3), load(name, 123456)
+    assert same(first, again)
+    assert not torch.equal(first.val_mask, other.val_mask)
+    assert other.split == 123456
+    assert torch.equal(torch.get_rng_state(), state[0])
+    assert np.array_equal(np.random.get_state()[1], state[1])  # noqa: NPY002
+
+
+@pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
+def test_labels_drawn_outside_the_public_masks(name: str, load: Load) -> None:
+    public, drawn = load(name), load(name, 11, labels_per_class=50)
+    assert same(drawn, load(name, 11, labels_per_class=50))
+    other = load(name, 12, labels_per_class=50)
+    assert not torch.equal(drawn.train_mask, other.train_mask)
+    counts = drawn.y[drawn.train_mask].bincount().tolist()
+    assert counts == [50] * len(public.class_names)
+    for mask in ("val_mask", "test_mask"):
+        assert torch.equal(drawn[mask], public[mask])
+        assert not (drawn.train_mask & drawn[mask]).any()
+    assert (drawn.train_mask & ~public.train_mask).any()
+
+
+def test_labels_are_never_drawn_from_nodes_of_unknown_class(load: Load) -> None:
+    data = load("citeseer")
+    unknown = data.x.sum(1) == 0
+    outside = ~(data.val_mask | data.test_mask)
+    assert int(unknown.sum()) == 15
+    assert (data.y[unknown] == 0).all()
+    k = int((outside & ~unknown & (data.y == 0)).sum())
+    drawn = load("citeseer", 0, labels_per_class=k)
+    assert not (drawn.train_mask & unknown).any()
+    with pytest.raises(InputError, match=rf"class 'AI' has only {k} labelled"):
+        load("citeseer", 0, labels_per_class=k + 1)
+
+
+@pytest.mark.parametrize(("name", "k"), [("photo", 20), ("digits", 5), ("karate", 1)])
+def test_labels_drawn_from_the_training_nodes(name: str, k: int, load: Load) -> None:
+    assert same(load(name, 2, labels_per_class=k), load(name, 2))
+    with pytest.raises(InputError, match=rf"labels_per_class={k + 1}: class .* only"):
+        load(name, 2, labels_per_class=k + 1)
+    if k > 1:
+        fewer = load(name, 2, labels_per_class=1)
+        assert not (fewer.train_mask & ~load(name, 2).train_mask).any()
+
+
+def test_labels_of_a_class_that_hardly_trains(load: Load) -> None:
+    data = load("hamilton46")
+    count = int((data.train_mask & (data.y == 5)).sum())
+    with pytest.raises(InputError, match=rf"class '6' has only {count} labelled"):
+        load("hamilton46", labels_per_class=count + 1)
+
+
+def test_names_are_forgiving() -> None:
+    assert dataset_info("Chameleon-Filtered").name == "chameleon_filtered"
+    assert load_dataset(" Karate").name == "karate"
+
+
+def test_on_disk(data_dir: Path, tmp_path: Path) -> None:
+    names = {info.name for info in list_datasets()}
+    needed = names - {"uf21", *DEVELOPMENT}
+    assert {name for name in names if is_on_disk(name, data_dir)} >= needed
+    offline = {name for name in names if is_on_disk(name, tmp_path)}
+    assert offline == {"digits", "karate", "sbm"}
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_the_source_directory_is_never_written_to(
+    flat: bool, data_dir: Path, tmp_path: Path, cache: Path
+) -> None:
+    source = tmp_path / "source"
+    names = ["cora", "chameleon", "caltech36"]
+    for name in names:
+        for relative in dataset_info(name).files:
+            target = source / (Path(relative).name if flat else relative)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(data_dir / relative, target)
+
+    def listing() -> list[tuple[Path, int, int]]:
+        paths = sorted([source, *source.rglob("*")])
+        return [(p, p.stat().st_mtime_ns, p.stat().st_size) for p in paths]
+
+    before = listing()
+    for name in names:
+        from_copy = load_dataset(name, data_dir=source, download=False)
+        assert same(from_copy, load_dataset(name, data_dir=data_dir))
+    assert listing() == before
+    assert not cache.exists()
