@@ -117,15 +117,15 @@ def make_config(kind: type[Config], options: Mapping[str, Any], of: str) -> Conf
 
 
 def unknown_option(name: str, known: Iterable[str], of: str) -> str:
-    """One line that names the option and suggests the closest known one."""
+    """One line that names the option and suggests the closest known ones."""
     return f"unknown option {name!r} of {of}; {hint(name, known)}"
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """The closest known name, or all of them."""
+    """The closest known names, or all of them."""
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    close = " or ".join(map(repr, difflib.get_close_matches(name, known)))
+    return f"did you mean {close}?" if close else f"known: {', '.join(known)}"
 
 
 # YAML reads 5e-4 as a string, because it wants 5.0e-4. People write 5e-4.
@@ -142,11 +142,11 @@ def _plain(value: Any) -> Any:
 
 
 _EXPECTED = {
-    "greater_than": "greater than {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than": "below {lt:g}",
-    "less_than_equal": "at most {le:g}",
-    "literal_error": "one of {expected}",
+    "greater_than": "greater than {gt:.10g}",
+    "greater_than_equal": "at least {ge:.10g}",
+    "less_than": "below {lt:.10g}",
+    "less_than_equal": "at most {le:.10g}",
+    "literal_error": "{expected}",
     "bool_type": "true or false",
     "int_type": "a whole number",
     "float_type": "a number",
@@ -163,5 +163,5 @@ def _first_problem(error: ValidationError) -> str:
     if template is None:
         # A validator of ours: its message is a sentence already.
         return problem["msg"].removeprefix("Value error, ")
-    expected = template.format(**problem.get("ctx", {})).replace(" or ", ", ")
+    expected = template.format(**problem.get("ctx", {}))
     return f"{name} must be {expected}; got {shown(problem['input'])}"

@@ -70,7 +70,7 @@ def test_the_text_is_an_option_of_the_method() -> None:
         ({"k": -1}, "k must be at least 0; got -1"),
         ({"eta": 1.5}, "eta must be at most 1; got 1.5"),
         ({"mlp_dropout": 1.5}, "mlp_dropout must be below 1"),
-        ({"form": "dense"}, "form must be one of 'paper', 'transposed'; got 'dense'"),
+        ({"form": "dense"}, "form must be 'paper' or 'transposed'; got 'dense'"),
         ({"rounds": 0}, "rounds must be at least 1"),
         ({"topkk": 3}, "unknown option 'topkk' of method elu-gcn; did you mean 'topk'"),
         ({"sample": 5, "order": 2}, "sample has one view only: set eta and lambda_con"),
