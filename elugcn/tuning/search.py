@@ -23,7 +23,7 @@ STARTUP_TRIALS = 5  # the sampler learns from then on
 
 @dataclass(frozen=True)
 class Trial:
-    """Options that were tried.
+    """Options that were tried, and what came of them.
 
     Attributes:
         number: Counts from 1.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +34,9 @@ def tune(
     runs: int = 1,
     first: int = 100,
     seed: int = 0,
-    workers: int = 1,
     data_dir: str | Path | None = None,
-    n_threads: int = 1,
-    device: str = "auto",
-    timeout: float | None = None,
-    executor: Executor | None = None,
     progress: Progress = SILENT,
+    **execution: Any,
 ) -> list[Search]:
     """Search the best options of every method on every dataset, on validation only.
 
@@ -55,13 +50,10 @@ def tune(
         runs: Runs of each trial.
         first: Seed of the first run; choose it away from the seeds that are reported.
         seed: Of the search.
-        workers: Runs at once.
         data_dir: Where dataset files are.
-        n_threads: Threads of each run.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        timeout: Seconds after which a run is ended; its trial then counts as failed.
-        executor: Where runs are sent; see ``elugcn.evaluation.run_jobs``.
         progress: Shows how many trials of a search are finished.
+        **execution: How runs are done: ``workers``, ``n_threads``, ``device``,
+            ``timeout`` and ``executor`` of ``elugcn.evaluation.run_jobs``.
 
     Raises:
         InputError: A name, a number, the folder or a dataset is wrong.
@@ -85,16 +77,7 @@ def tune(
             Job(search.method, search.dataset, split, run_seed, options)
             for split, run_seed in pairs(info, runs, None, first)
         ]
-        outcomes = run_jobs(
-            chosen,
-            store,
-            workers=workers,
-            data_dir=data_dir,
-            n_threads=n_threads,
-            device=device,
-            timeout=timeout,
-            executor=executor,
-        )
+        outcomes = run_jobs(chosen, store, data_dir=data_dir, **execution)
         return trial_of(number, options, outcomes)
 
     searches = []
@@ -119,23 +102,16 @@ def trial_of(number: int, options: dict[str, Any], outcomes: Outcomes) -> Trial:
     Only validation is read: the search never sees a test accuracy.
     """
     records = list(outcomes.done.values())
-    errors = [str(record.get("error")) for record in outcomes.failed.values()]
+    errors = [record["error"] for record in outcomes.failed.values()]
     accuracies = [record["val_accuracy"] for record in records]
     if not errors and None in accuracies:
         errors = ["there are no validation nodes to judge by"]
-    seconds = sum(float(r.get("process_seconds", 0.0)) for r in records)
+    seconds = sum(float(record["process_seconds"]) for record in records)
     if errors:
         error = "; ".join(dict.fromkeys(errors))
         return Trial(number, options, seconds=seconds, error=error)
-    summary = summarize(accuracies)
-    return Trial(
-        number,
-        options,
-        val_accuracy=sum(accuracies) / len(accuracies),
-        std=None if summary.std is None else summary.std / 100,
-        seconds=seconds,
-        version=str(records[-1]["version"]),
-    )
+    mean, std, _ = summarize(accuracies, scale=1.0)
+    return Trial(number, options, mean, std, seconds, version=records[-1]["version"])
 
 
 def traits_of(
@@ -183,11 +159,7 @@ def write_presets(searches: Sequence[Search], path: Path | None = None) -> None:
         file.write(header)
         for dataset, sections in content.items():
             text = yaml.safe_dump(
-                {dataset: sections},
-                sort_keys=False,
-                default_flow_style=None,
-                allow_unicode=True,
-                width=88,
+                {dataset: sections}, sort_keys=False, default_flow_style=None, width=88
             )
             file.write(f"\n{text}")
     all_presets.cache_clear()
