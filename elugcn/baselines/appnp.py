@@ -59,7 +59,7 @@ def pagerank(adj: CSR, h: Tensor, steps: int, alpha: float, p: float = 0.0) -> T
     step k would see only (1 − p)ᵏ of the edges.
     """
     matrices = [adj] * steps
-    if p:
+    if p and adj.nnz:
         values = dropout(adj.value.expand(steps, adj.nnz), p)
         matrices = [adj.with_values(value) for value in values]
     out: Tensor = _PageRank.apply(  # type: ignore[no-untyped-call]
