@@ -151,11 +151,13 @@ def _with_option_names(message: str) -> str:
 
     for name in (*argument_names(), *_RENAMED):
         flag = flag_of(_RENAMED.get(name, name))
-        message = re.sub(rf"\b{name}=True\b", flag, message)
         # A short name is also a word.
-        end = r"\b=?" if "_" in name else r"(=| (?=must be))"
-        message = re.sub(rf"(?<![\w/.'-]){name}{end}", f"{flag} ", message)
-    return re.sub(r" +(?=[ ,.:;)])", "", message)
+        end = r"\b(=True\b|=)?" if "_" in name else r"(=True\b|=| (?=must be))"
+        pattern = rf"(?<![\w/.'-]){name}{end}"
+        for found in reversed(list(re.finditer(pattern, message))):
+            space = " " if found[1] in ("=", " ") else ""
+            message = message[: found.start()] + flag + space + message[found.end() :]
+    return message
 
 
 def _interrupted() -> int:

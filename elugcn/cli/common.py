@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from elugcn.api import json_safe
 from elugcn.errors import InputError
@@ -42,15 +42,11 @@ def print_table(
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for i, name in enumerate(columns):
         text = i == 0 or name.startswith("<")
-        table.add_column(
-            escape(name.removeprefix("<")),
-            justify="left" if text else "right",
-            no_wrap=True,
-            min_width=None if text else max(len(name), 6),
-            overflow="ellipsis",
-        )
+        side = "left" if text else "right"
+        table.add_column(name.removeprefix("<"), justify=side, no_wrap=not text)
     for row in rows:
-        table.add_row(*map(escape, row))
+        cells = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in row)
+        table.add_row(*cells)
     screen.print()
     screen.print(table)
 

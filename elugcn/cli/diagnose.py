@@ -74,8 +74,9 @@ def show(result: dict[str, Any], screen: Console) -> None:
     for title, key in (("neighbours", "degrees"), ("edges to a label", "distances")):
         rows = [[row["name"], *_group(row)] for row in result[key]]
         print_table(screen, (title, *columns), rows)
+    names = {"original": "original", "elu": "ELU"}
     graphs = [
-        (key, percent(row["homophily"]), f"{row['complexity'] or float('nan'):.3g}")
+        [names[key], percent(row["homophily"]), _number(row["complexity"])]
         for key, row in result["graphs"].items()
         if row and row["homophily"] is not None
     ]
@@ -111,3 +112,7 @@ def _pulled(row: dict[str, Any]) -> tuple[str, str]:
     if row["pulled_to"] is None:
         return "", ""
     return row["pulled_to"], percent(row["pulled_share"])
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"

@@ -64,6 +64,8 @@ class Task:
             n_threads=how.threads,
             progress=how.progress(),
             with_baselines=with_baselines,
+            # The features of another graph are made in the same way.
+            metadata={"features": self.options.features},
         )
 
     def recorded(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -48,7 +49,9 @@ def resolve_name(name: str) -> str:
     """The current name of a method; an unknown one is an error."""
     if not isinstance(name, str):
         raise InputError(f"method must be a name; got {name!r}")
-    name = ALIASES.get(name, name)
+    if name in ALIASES:
+        warnings.warn(f"{name} is now called {ALIASES[name]}", stacklevel=2)
+        name = ALIASES[name]
     if name in _DEFINED:
         return name
     raise InputError(f"unknown method {name!r}; {hint(name, METHOD_NAMES)}")

@@ -1,0 +1,345 @@
+"""`elugcn train`: what it prints and what it leaves on disk."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from elugcn.api import fit
+from elugcn.data.datasets import load_dataset
+from elugcn.training.progress import SILENT, Progress
+from tests.cli.conftest import LABELS, QUICK, SBM, Command, Tables, rows_of
+
+FILES = {
+    "config.yaml",
+    "environment.json",
+    "history.csv",
+    "metrics.json",
+    "model.json",
+    "model.safetensors",
+    "predictions.csv",
+    "report.html",
+}
+PROMISED = {
+    "dataset", "method", "split", "seed", "n_nodes", "n_edges", "n_classes", "epochs",
+    "train_accuracy", "val_accuracy", "test_accuracy", "elu_fraction",
+    "unreachable_fraction", "graph_mode", "seconds", "peak_rss_mb", "threads", "out",
+}  # fmt: skip
+BARE = [*QUICK, "--no-report"]
+
+
+def test_values_are_those_of_the_library(elugcn: Command, folder: Path) -> None:
+    said = elugcn("train", *SBM, *QUICK, "--seed", "3", "--json", "--out", "run").json
+    data = load_dataset("sbm", n=120, n_classes=3)
+    fitted = fit(data, "elu-gcn", {"epochs": 5}, seed=3)
+    for part in ("train", "val", "test"):
+        expected = fitted.accuracy(data[f"{part}_mask"])
+        assert said[f"{part}_accuracy"] == expected
+    use = fitted.result.label_utilization
+    assert use is not None
+    assert said["elu_fraction"] == use.elu_fraction
+    assert said["unreachable_fraction"] == use.unreachable_fraction
+    assert said["epochs"] == fitted.result.epochs
+    assert (said["n_nodes"], said["n_edges"], said["n_classes"]) == (120, 600, 3)
+    assert (said["method"], said["dataset"], said["out"]) == ("elu-gcn", "sbm", "run")
+    rows = rows_of(folder / "run/predictions.csv")
+    assert [r["prediction"] for r in rows] == [
+        str(c) for c in fitted.proba.argmax(1).tolist()
+    ]
+    assert [r["utilization"] for r in rows] == use.names()
+
+
+@pytest.mark.parametrize("method", ["auto", "elu-gcn", "gcn", "mlp", "lpa"])
+def test_every_method_leaves_a_whole_run(
+    method: str, elugcn: Command, folder: Path
+) -> None:
+    quick = ["--set", "epochs=5"] if method != "lpa" else []
+    done = elugcn("train", *SBM, "--method", method, *quick, "--json", "--out", "run")
+    said = done.json
+    assert done.err == ""
+    assert said.keys() >= PROMISED
+    stages = {"pretrain", "utilization", "graph", "train", "total"}
+    assert set(said["seconds"]) >= stages
+    assert said["test_accuracy"] > 0.5
+    assert {p.name for p in (folder / "run").iterdir()} == FILES
+    assert json.loads((folder / "run/metrics.json").read_text()) == said
+    assert [p.name for p in folder.iterdir()] == ["run"]
+
+
+def test_the_default_is_auto_on_digits(elugcn: Command, folder: Path) -> None:
+    said = elugcn("train", "--set", "epochs=1", "--no-report", "--json").json
+    assert (said["method"], said["dataset"], said["n_nodes"]) == (
+        "auto",
+        "digits",
+        1797,
+    )
+    assert said["out"].startswith("runs/digits-auto-0-")
+    assert (folder / said["out"]).is_dir()
+
+
+def test_the_name_of_version_0_1_is_an_alias(elugcn: Command) -> None:
+    asked = ["--method", "elu-gcn-paper", "--set", "epochs=5", "--json", "--no-report"]
+    done = elugcn("train", *SBM, *asked)
+    assert done.json["method"] == "elu-gcn"
+    assert done.err == "elugcn: warning: elu-gcn-paper is now called elu-gcn\n"
+
+
+def test_the_summary(elugcn: Command, folder: Path) -> None:
+    done = elugcn("train", *SBM, *QUICK, "--out", "run")
+    said = json.loads((folder / "run/metrics.json").read_text())
+    lines = done.out.splitlines()
+    assert lines[0] == "elu-gcn on sbm: 120 nodes, 600 edges, 3 classes"
+    test, val = (f"{100 * said[f'{p}_accuracy']:.1f}%" for p in ("test", "val"))
+    assert lines[1].startswith(f"Test accuracy {test} (validation {val}, training ")
+    agree = f"agree on {100 * said['elu_fraction']:.1f}% of the nodes (ELU)"
+    assert lines[2].startswith(f"Label propagation and the GCN {agree}")
+    assert lines[-2:] == [
+        "Files: run (predictions.csv, report.html, the model)",
+        "Next:  elugcn diagnose --run run",
+    ]
+
+
+def test_a_summary_without_utilization(elugcn: Command) -> None:
+    done = elugcn("train", *SBM, "--method", "lpa", "--no-report", "--out", "run")
+    assert "Label propagation and" not in done.out
+    assert "Files: run (predictions.csv, the model)" in done.out
+    assert done.out.endswith("Next:  elugcn predict run --out predictions.csv\n")
+
+
+def test_a_summary_of_members(elugcn: Command, folder: Path) -> None:
+    done = elugcn("train", *SBM, "--set", "epochs=5", "--no-report", "--out", "run")
+    details = json.loads((folder / "run/metrics.json").read_text())["details"]
+    assert f"Chosen on validation: {details['chosen']}.\n" in done.out
+
+
+def test_names_are_shown_as_they_are(elugcn: Command, folder: Path) -> None:
+    """Square brackets are markup to the printing library."""
+    odd = Tables(folder, "my [red] graph")
+    done = elugcn("train", *odd.write(), *BARE, "--out", "run [b]")
+    assert "elu-gcn on my [red] graph: 60 nodes, 121 edges, 3 classes" in done.out
+    assert "Files: run [b] (" in done.out
+    assert "--run 'run [b]'" in done.out
+    assert "\x1b" not in done.out + done.err
+
+
+def test_records_agree_with_each_other(elugcn: Command, folder: Path) -> None:
+    said = elugcn("train", *SBM, *BARE, "--seed", "3", "--json", "--out", "run").json
+    rows = rows_of(folder / "run/predictions.csv")
+    assert list(rows[0]) == ["id", "prediction", "confidence", "utilization", "split"]
+    assert [r["id"] for r in rows] == [str(i) for i in range(120)]
+    elu = sum(r["utilization"] == "elu" for r in rows) / len(rows)
+    assert elu == pytest.approx(said["elu_fraction"])
+    truth = load_dataset("sbm", n=120, n_classes=3).y.tolist()
+    right = [
+        r["prediction"] == str(y)
+        for r, y in zip(rows, truth, strict=True)
+        if r["split"] == "test"
+    ]
+    assert said["test_accuracy"] == pytest.approx(sum(right) / len(right))
+    history = rows_of(folder / "run/history.csv")
+    assert [r["epoch"] for r in history] == [str(i) for i in range(said["epochs"])]
+    config = yaml.safe_load((folder / "run/config.yaml").read_text())
+    assert (config["schema"], config["seed"]) == (2, 3)
+    assert config["options"]["epochs"] == 5
+
+
+@pytest.mark.parametrize("where", ["dataset", "tables"])
+def test_the_config_of_a_run_repeats_it(
+    where: str, elugcn: Command, folder: Path, tables: Tables
+) -> None:
+    tables.header[0] = "name"
+    own = [*tables.write(), "--id-column", "name", "--val-fraction", "0.4"]
+    graph = own if where == "tables" else [*SBM, "--split", "2"]
+    asked = ["--seed", "7", *BARE, "--set", "lr=2e-2", "--json"]
+    first = elugcn("train", *graph, *asked, "--out", "a").json
+    again = ["train", "--config", "a/config.yaml", "--no-report", "--json", "--out"]
+    assert elugcn(*again, "b").json["test_accuracy"] == first["test_accuracy"]
+    for name in ("predictions.csv", "history.csv", "config.yaml", "model.safetensors"):
+        assert (folder / "a" / name).read_bytes() == (folder / "b" / name).read_bytes()
+    # What the command line names comes first.
+    other = elugcn(*again, "c", "--seed", "8", "--method", "elu-gcn").json
+    assert (other["seed"], other["split"]) == (8, first["split"])
+    one, two = (rows_of(folder / d / "predictions.csv") for d in "ac")
+    assert [r["confidence"] for r in one] != [r["confidence"] for r in two]
+
+
+def test_a_graph_on_the_command_line_replaces_the_one_of_the_file(
+    elugcn: Command, runs: Path
+) -> None:
+    config = ["--config", runs / "tables/config.yaml"]
+    said = elugcn("train", *config, *SBM, "--no-report", "--json").json
+    assert (said["dataset"], said["n_nodes"]) == ("sbm", 120)
+
+
+def test_own_tables_end_to_end(runs: Path) -> None:
+    said = json.loads((runs / "tables/metrics.json").read_text())
+    assert (said["dataset"], said["n_nodes"], said["n_edges"]) == ("nodes", 60, 121)
+    assert any("no split was given" in note for note in said["notes"])
+    rows = rows_of(runs / "tables/predictions.csv")
+    assert [r["id"] for r in rows] == [f"n {i}" for i in range(60)]
+    right = [r["prediction"] == LABELS[i % 3] for i, r in enumerate(rows)]
+    assert sum(right) / 60 > 0.8
+    # Unlabelled nodes take no part in any split.
+    assert all((r["split"] == "") == (i % 2 == 0) for i, r in enumerate(rows))
+
+
+def test_columns_of_any_name(elugcn: Command, folder: Path, tables: Tables) -> None:
+    tables.set("split", lambda i: ("train", "val", "test")[i % 5 % 3] if i % 2 else "")
+    tables.edge_header.append("weight")
+    for i, row in enumerate(tables.edge_rows):
+        row.append(str(1 + i % 4))
+    usual = ["train", *tables.write(), *BARE, "--quiet", "--out"]
+    assert elugcn(*usual, "a").code == 0
+    weighted = (folder / "a/predictions.csv").read_bytes()
+    names = {"id": "who", "label": "kind", "split": "part"}
+    tables.header = [names.get(name, name) for name in tables.header]
+    tables.edge_header = ["note", "a", "b", "strength"]
+    tables.edge_rows = [["n 0", *row] for row in tables.edge_rows]
+    columns = ["--id-column", "who", "--label-column", "kind", "--split-column", "part"]
+    columns += ["--source-column", "a", "--target-column", "b"]
+    own = ["train", *tables.write(), *columns, *BARE, "--quiet", "--out"]
+    assert elugcn(*own, "b", "--weight-column", "strength").code == 0
+    assert (folder / "b/predictions.csv").read_bytes() == weighted
+    assert elugcn(*own, "c").code == 0
+    assert (folder / "c/predictions.csv").read_bytes() != weighted
+
+
+def test_the_split_that_is_drawn(elugcn: Command, folder: Path, tables: Tables) -> None:
+    own = tables.write()
+
+    def parts(out: str, *options: str) -> list[str]:
+        assert elugcn("train", *own, *BARE, "--out", out, *options).code == 0
+        return [row["split"] for row in rows_of(folder / out / "predictions.csv")]
+
+    usual = parts("a")
+    assert [usual.count(p) for p in ("train", "val", "test")] == [18, 6, 6]
+    other = parts("b", "--val-fraction", "0.4", "--test-fraction", "0.1")
+    assert [other.count(p) for p in ("train", "val", "test")] == [15, 12, 3]
+    assert parts("c", "--seed", "1") != usual
+    without = parts("d", "--val-fraction", "0")
+    assert [without.count(p) for p in ("train", "val", "test")] == [24, 0, 6]
+
+
+def test_no_validation_warns(elugcn: Command, tables: Tables) -> None:
+    tables.set("label", lambda i: LABELS[i % 3] if i < 2 else "")
+    done = elugcn("train", *tables.write(), *BARE, "--json", "--out", "run")
+    assert done.errors == []
+    assert "elugcn: warning: " in done.err
+    assert "validation" in done.err
+    assert done.json["val_accuracy"] is None
+    assert done.json["test_accuracy"] is None
+    shown = elugcn("train", *tables.write(), *BARE, "--out", "run2").out
+    assert "Test accuracy – (validation –, training 100.0%)." in shown
+
+
+def test_notes_about_the_graph(elugcn: Command, tables: Tables) -> None:
+    tables.edge_rows = [row for row in tables.edge_rows if "n 58" not in row]
+    tables.edge_rows += [["n 4", "n 4"], tables.edge_rows[0], tables.edge_rows[0][::-1]]
+    own = ["train", *tables.write(), *BARE]
+    said = elugcn(*own, "--json").json
+    assert said["n_edges"] == len(tables.edge_rows) - 3
+    assert said["unreachable_fraction"] == pytest.approx(1 / 60)
+    shown = elugcn(*own).out
+    for note in said["notes"]:
+        assert f"Note: {note}." in shown
+    assert "No label reaches 1.7%." in shown
+    # The reversed copy of an edge is an edge of its own when direction counts.
+    directed = elugcn(*own, "--directed", "--json").json
+    assert directed["n_edges"] == len(tables.edge_rows) - 2
+
+
+@pytest.mark.parametrize(("features", "width"), [("identity", 60), ("degree", 1)])
+def test_features_that_are_made(
+    features: str, width: int, elugcn: Command, folder: Path, tables: Tables
+) -> None:
+    tables.keep("id", "label")
+    own = ["train", *tables.write(), *BARE, "--features", features, "--out", "run"]
+    assert elugcn(*own).code == 0
+    model = json.loads((folder / "run/model.json").read_text())
+    assert model["graph"]["num_features"] == width
+
+
+def test_options_reach_the_graph_and_the_method(elugcn: Command, folder: Path) -> None:
+    said = elugcn(
+        "train", *SBM, *BARE, "--graph-mode", "topk", "--set", "topk=3",
+        "--threads", "2", "--labels-per-class", "2", "--json", "--out", "run",
+    ).json  # fmt: skip
+    assert (said["graph_mode"], said["threads"]) == ("topk", 2)
+    rows = rows_of(folder / "run/predictions.csv")
+    assert sum(row["split"] == "train" for row in rows) == 6
+
+
+def test_presets_are_for_the_published_labels(
+    elugcn: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def preset(method: str, dataset: str) -> dict[str, int]:
+        return {"epochs": 3} if dataset == "sbm" else {}
+
+    monkeypatch.setattr("elugcn.api.config_files.preset_of", preset)
+    base = ["train", *SBM, "--method", "gcn", "--no-report", "--json"]
+    assert elugcn(*base).json["epochs"] == 3
+    assert elugcn(*base, "--labels-per-class", "2").json["epochs"] > 3
+    assert elugcn(*base, "--set", "epochs=2").json["epochs"] == 2
+
+
+def test_progress_only_where_it_is_wanted(
+    elugcn: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def progress(quiet: bool) -> Progress:
+        asked.append(quiet)
+        return SILENT
+
+    monkeypatch.setattr("elugcn.cli.options.default_progress", progress)
+    for option in ([], ["--json"], ["--quiet"]):
+        assert elugcn("train", "--dataset", "karate", *BARE, *option).code == 0
+    assert asked == [False, True, True]
+
+
+def test_a_dry_run_trains_nothing(elugcn: Command, folder: Path) -> None:
+    plan = elugcn("train", *SBM, "--dry-run", "--json").json
+    assert (plan["method"], plan["n_nodes"], plan["n_edges"]) == ("auto", 120, 600)
+    memory = plan["memory_mb"]
+    assert 400 < memory["total"] < 2000
+    shown = elugcn("train", *SBM, "--dry-run").out
+    assert "auto on sbm: 120 nodes, 600 edges, 64 features\n" in shown
+    assert f"Training would need about {memory['total']:,.0f} MB (" in shown
+    large = ["--data-option", "n=50000", "--set", "hidden_channels=2000000"]
+    assert (
+        "Try fewer hidden_channels." in elugcn("train", *SBM, *large, "--dry-run").out
+    )
+    assert list(folder.iterdir()) == []
+
+
+def test_an_empty_directory_may_be_filled(elugcn: Command, folder: Path) -> None:
+    (folder / "empty").mkdir()
+    assert elugcn("train", "--dataset", "karate", *BARE, "--out", "empty").code == 0
+    assert {p.name for p in (folder / "empty").iterdir()} == FILES - {"report.html"}
+
+
+def test_a_report_that_fails_does_not_cost_the_run(
+    elugcn: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*rest: object, **given: object) -> None:
+        raise ZeroDivisionError("in the page")
+
+    monkeypatch.setattr("elugcn.report.write_report", fail)
+    done = elugcn("train", *SBM, *QUICK, "--out", "run")
+    assert done.code == 0
+    reason = "the report was not written (ZeroDivisionError: in the page)"
+    assert done.err == f"elugcn: warning: {reason}\n"
+    assert {p.name for p in (folder / "run").iterdir()} == FILES - {"report.html"}
+
+
+def test_an_interrupt_leaves_nothing(
+    elugcn: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*rest: object, **given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elugcn.cli.loading.fit", stop)
+    done = elugcn("train", *SBM, "--out", "run")
+    assert (done.code, done.out, done.err) == (130, "", "elugcn: interrupted\n")
+    assert list(folder.iterdir()) == []
