@@ -42,8 +42,11 @@ def print_table(
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for i, name in enumerate(columns):
         text = i == 0 or name.startswith("<")
-        side = "left" if text else "right"
-        table.add_column(name.removeprefix("<"), justify=side, no_wrap=not text)
+        table.add_column(
+            name.removeprefix("<"),
+            justify="left" if text else "right",
+            no_wrap=not text,
+        )
     for row in rows:
         cells = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in row)
         table.add_row(*cells)

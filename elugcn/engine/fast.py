@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, overload
+from typing import Any
 
 import torch
 from torch import Tensor
