@@ -4,13 +4,14 @@ from elugcn.insight.context import DiagnosisContext
 from elugcn.insight.definition import label_utilization
 from elugcn.insight.diagnosis import diagnose
 from elugcn.insight.explanation import check_node, explain
-from elugcn.insight.findings import findings, format_percent
+from elugcn.insight.findings import counted, findings, format_percent
 from elugcn.insight.suggestion import Suggestion, suggest_labels
 
 __all__ = [
     "DiagnosisContext",
     "Suggestion",
     "check_node",
+    "counted",
     "diagnose",
     "explain",
     "findings",

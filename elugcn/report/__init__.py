@@ -22,7 +22,7 @@ from elugcn.api import Fitted, load
 from elugcn.api.runs import CONFIG, ENVIRONMENT, METRICS, REPORT
 from elugcn.atomic import atomic_file
 from elugcn.errors import InputError
-from elugcn.insight import format_percent
+from elugcn.insight import counted, format_percent
 from elugcn.report import figures
 from elugcn.report.content import Content, collect
 from elugcn.report.verdict import accuracy_percent, verdict
@@ -70,7 +70,11 @@ def _page(content: Content) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": format_percent, "accuracy": accuracy_percent}
+    environment.filters |= {
+        "percent": format_percent,
+        "accuracy": accuracy_percent,
+        "counted": counted,
+    }
     style, script = (
         resources.files("elugcn.report").joinpath(name).read_text(encoding="utf-8")
         for name in ("page.css", "page.js")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from elugcn.insight import format_percent
-from elugcn.insight.findings import counted
+from elugcn.insight import counted, format_percent
 from elugcn.report.content import Content, Row
 
 _ENOUGH = 10  # evaluated nodes for a statement about a class or kind of nodes

@@ -1,0 +1,127 @@
+"""The summary in sentences, from numbers typed by hand."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from elugcn.api import Fitted
+from elugcn.report.content import Calibration, Content, Evaluation
+from elugcn.report.verdict import accuracy_percent, verdict
+from tests.insight.conftest import mask
+from tests.report.conftest import contents
+
+
+@pytest.fixture
+def content(six: Fitted) -> Content:
+    return contents(six)
+
+
+def score(name: str, accuracy: float, **more: Any) -> dict[str, Any]:
+    return {"name": name, "accuracy": accuracy, "balanced": 0.5, "clear": True} | more
+
+
+def on(content: Content, nodes: int, *scores: dict[str, Any], **more: Any) -> Content:
+    """The content with these scores on so many test nodes."""
+    evaluation = Evaluation("test", mask(1), nodes)
+    largest = score("largest class", more.pop("largest", 0.2))
+    usual: dict[str, Any] = {"class_scores": []} | more
+    scored = [*scores, largest]
+    return replace(content, evaluation=evaluation, scores=scored, **usual)
+
+
+def test_accuracies_have_the_digits_they_deserve() -> None:
+    assert accuracy_percent(0.8512, 1000) == "85.1%"
+    assert accuracy_percent(0.8512, 100) == "85%"
+    assert accuracy_percent(0.9999, 1000) == ">99.9%"
+    assert accuracy_percent(None, 0) == "–"
+
+
+@pytest.mark.parametrize(
+    ("gcn", "clear", "says"),
+    [
+        (0.75, True, "This is 10.0 points more than a plain GCN (75.0%)."),
+        (0.95, True, "This is 10.0 points less than a plain GCN (95.0%)."),
+        (0.84, True, "This is 1.0 point more than a plain GCN (84.0%)."),
+        (0.86, False, "The difference to a plain GCN (86.0%) is within chance."),
+    ],
+)
+def test_the_first_paragraph_compares(
+    content: Content, gcn: float, clear: bool, says: str
+) -> None:
+    own, plain = score("elu-gcn", 0.85), score("gcn", gcn, clear=clear)
+    assert verdict(on(content, 1000, own, plain))[0] == says
+    more = [own, plain, score("mlp", 0.5), score("lpa", 0.625)]
+    end = " An MLP reaches 50.0% and label propagation reaches 62.5%."
+    assert verdict(on(content, 1000, *more))[0] == says + end
+
+
+def test_the_weakest_class_is_named(content: Content) -> None:
+    classes = [
+        {"name": "a", "nodes": 1200, "recall": 0.9},
+        {"name": "b", "nodes": 300, "recall": 0.35},
+        {"name": "c", "nodes": 3, "recall": 0.0},  # too few to mention
+    ]
+    shown = on(content, 1503, score("gcn", 0.8), class_scores=classes)
+    assert verdict(shown)[0] == (
+        "The weakest class is “b”: 35% of its 300 nodes are found."
+    )
+
+
+def test_imbalanced_classes(content: Content) -> None:
+    own = score("gcn", 0.93, balanced=0.613)
+    assert verdict(on(content, 1000, own, largest=0.92))[0] == (
+        "The classes are imbalanced: always predicting the largest one reaches 92.0%, "
+        "so read the balanced accuracy: 61.3%."
+    )
+
+
+def test_the_second_paragraph_is_about_labels(content: Content) -> None:
+    assert verdict(content)[1] == (
+        "Labels are used on 67% of the nodes (ELU). On 17%, label propagation and the "
+        "GCN disagree (NELU). No label reaches 1 node (17%)."
+    )
+    elu, nelu, cut = content.statuses
+    told = [elu | {"tested": 50, "model": 0.9}, nelu | {"tested": 50, "model": 0.5},
+            cut | {"nodes": 2000, "share": 0.0004}]  # fmt: skip
+    assert verdict(replace(content, statuses=told))[1].endswith(
+        "disagree (NELU); there the model is right on 50% instead of 90%. No label "
+        "reaches 2,000 nodes (<1%)."
+    )
+    none = [elu | {"share": 1.0}, nelu | {"nodes": 0}, cut | {"nodes": 0}]
+    assert verdict(replace(content, statuses=none))[1] == (
+        "Labels are used on 100% of the nodes (ELU)."
+    )
+    assert verdict(replace(content, statuses=[]))[1] == (
+        "2 of 6 nodes had a label to learn from."
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "confidence", "accuracy", "error", "says"),
+    [
+        (900, 0.86, 0.85, 0.02, "Its probabilities are reliable: on average it is 86% "
+                                "confident and 85% right."),
+        (900, 0.95, 0.70, 0.25, "Do not rely on its probabilities: the model is "
+                                "overconfident;"),
+        (900, 0.80, 0.85, 0.05, "Use its probabilities with caution: the model is "
+                                "underconfident;"),
+        (900, 0.85, 0.85, 0.08, "overconfident on some nodes and underconfident on "
+                                "others"),
+        (12, 0.95, 0.70, 0.25, "There are too few nodes to judge its probabilities"),
+    ],
+    ids=["reliable", "overconfident", "underconfident", "mixed", "few"],
+)  # fmt: skip
+def test_the_third_paragraph_is_about_probabilities(
+    content: Content, nodes: int, confidence: float, accuracy: float, error: float,
+    says: str,
+) -> None:  # fmt: skip
+    found = Calibration([(confidence, accuracy, nodes)], confidence, accuracy, error)
+    assert says in verdict(replace(content, calibration=found))[2]
+
+
+def test_without_held_out_labels(six: Fitted) -> None:
+    six.data.test_mask = six.data.val_mask = mask(6)
+    first, _, last = verdict(contents(six))
+    assert first == "No labels were held out, so the accuracy of this model is unknown."
+    assert last == "Without held-out labels, its probabilities cannot be verified."
