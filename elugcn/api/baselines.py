@@ -33,7 +33,7 @@ def known_baselines(result: FitResult) -> dict[str, Tensor]:
     }
 
 
-def train_baselines(
+def all_baselines(
     method: str,
     config: MethodConfig,
     problem: Problem,
@@ -42,52 +42,36 @@ def train_baselines(
 ) -> dict[str, Tensor]:
     """Class of every node by every simpler model, −1 where it predicts none.
 
-    Args:
-        method: The fitted method, which is not its own baseline.
-        config: Its configuration.
-        problem: The graph.
-        context: Seed and device.
-        known: Those that need not be trained.
+    The fitted method is not its own baseline. Those in ``known`` are not trained, and a
+    network that would take minutes is left out.
     """
     out: dict[str, Tensor] = {}
     for name in BASELINES:
         if name == method:
             continue
-        classes = known.get(name)
-        if classes is None and name == "lpa":
-            classes = _propagated(problem)
-        elif classes is None:
-            classes = _trained(name, config, problem, context)
-        if classes is not None:
-            out[name] = classes
+        if name in known:
+            out[name] = known[name]
+        elif name == "lpa":
+            labels, c = problem.train_labels, problem.num_classes
+            share = propagate_labels(problem.label_adj, labels, c)
+            out[name] = torch.where(share.any(dim=1), share.argmax(dim=1), -1).cpu()
+        else:
+            simple = _configured(name, config)
+            entries = problem.x.nnz if isinstance(problem.x, CSR) else problem.x.numel()
+            if entries * simple.hidden_channels <= _MAX_PRODUCTS:
+                own = FitContext(seed=context.seed, device=context.device)
+                seen = problem.seen_with(simple)
+                fitted = get_method(name).fit(seen, simple, own)
+                out[name] = fitted.logits.argmax(dim=1).cpu()
     return out
 
 
-def _propagated(problem: Problem) -> Tensor:
-    share = propagate_labels(
-        problem.label_adj, problem.train_labels, problem.num_classes
-    )
-    return torch.where(share.any(dim=1), share.argmax(dim=1), -1).cpu()
-
-
-def _trained(
-    name: str, config: MethodConfig, problem: Problem, context: FitContext
-) -> Tensor | None:
-    """Classes by a small network; None where it would take minutes."""
-    apart = config.direction not in ("given", "in", "out", "both")
-    options: dict[str, Any] = {
-        "feature_norm": config.feature_norm,
-        "self_loops": config.self_loops,
-        "direction": "given" if apart else config.direction,
-        # Whoever asked for few epochs did not ask for more of them here.
-        "epochs": min(_EPOCHS, getattr(config, "epochs", _EPOCHS)),
-        "patience": min(_PATIENCE, getattr(config, "patience", _PATIENCE)),
-    }
-    simple: Any = config_for(name, options)
-    x = problem.x
-    entries = x.nnz if isinstance(x, CSR) else x.numel()
-    if entries * simple.hidden_channels > _MAX_PRODUCTS:
-        return None
-    own = FitContext(seed=context.seed, device=context.device)
-    fitted = get_method(name).fit(problem.seen_with(simple), simple, own)
-    return fitted.logits.argmax(dim=1).cpu()
+def _configured(name: str, config: MethodConfig) -> Any:
+    """A short training that sees the graph as the fitted method does."""
+    options: dict[str, Any] = config.shared_with(MethodConfig)
+    if options["direction"] not in ("given", "in", "out", "both"):
+        options["direction"] = "given"
+    # Whoever asked for few epochs did not ask for more of them here.
+    options["epochs"] = min(_EPOCHS, getattr(config, "epochs", _EPOCHS))
+    options["patience"] = min(_PATIENCE, getattr(config, "patience", _PATIENCE))
+    return config_for(name, options)

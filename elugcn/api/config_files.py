@@ -6,7 +6,7 @@ unknown option is an error everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from elugcn.methods.presets import with_options
 from elugcn.methods.registry import GRAPH_ONLY, get_method, resolve_name
 
 SCHEMA = 2  # of config.yaml
-# Method names of config.yaml with schema 1.
-_NAMES_BEFORE = {"elu-gcn": "auto", "elu-gcn-paper": "elu-gcn"}
+# What methods of version 0.1 (schema 1) are called today.
+RENAMED = {"elu-gcn": "auto", "elu-gcn-paper": "elu-gcn"}
 _RUN_KEYS = ("schema", "method", "dataset", "split", "seed", "graph", "options")
 
 
@@ -51,7 +51,7 @@ def resolve_config(
 def _options_of(path: Path, method: str) -> dict[str, Any]:
     """The options in a file, checked against those of the method."""
     content = read_config_file(path)
-    known = list(get_method(method).Config.model_fields)
+    known = get_method(method).Config.model_fields
     options: dict[str, Any] = content.get("options", content)
     asked = resolve_name(str(content.get("method", method)))
     if asked != method:
@@ -59,10 +59,14 @@ def _options_of(path: Path, method: str) -> dict[str, Any]:
             raise InputError(f"{path} is for method {asked!r}, not for {method!r}")
         # The ELU graph alone has fewer options than the methods that train on it.
         options = {key: value for key, value in options.items() if key in known}
-    for key in options:
+    _check_known(options, known, path)
+    return options
+
+
+def _check_known(given: Iterable[Any], known: Iterable[str], path: Path) -> None:
+    for key in given:
         if key not in known:
             raise InputError(unknown_option(str(key), known, str(path)))
-    return options
 
 
 def read_config_file(path: str | Path) -> dict[str, Any]:
@@ -78,8 +82,10 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: can't be read ({error})") from None
     except yaml.YAMLError as error:
-        place = f"{path}{_place(error)}"
-        raise InputError(f"{place}: not valid YAML{_reason(error)}") from None
+        mark, problem = (getattr(error, f"problem{k}", None) for k in ("_mark", ""))
+        place = f"{path}, line {mark.line + 1}" if mark else str(path)
+        reason = f" ({problem})" if problem else ""
+        raise InputError(f"{place}: not valid YAML{reason}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -90,16 +96,14 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: expected schema {SCHEMA}")
     if "options" not in content:
         return content
-    for key in content:
-        if key not in _RUN_KEYS:
-            raise InputError(unknown_option(key, list(_RUN_KEYS), str(path)))
+    _check_known(content, _RUN_KEYS, path)
     for key in ("options", "graph"):
         if content.get(key) is None:
             content[key] = {}
         if not isinstance(content[key], dict):
             raise InputError(f"{path}: {key} must hold 'key: value' lines")
-    if schema == 1 and content.get("method") in _NAMES_BEFORE:
-        content["method"] = _NAMES_BEFORE[content["method"]]
+    if schema == 1 and content.get("method") in RENAMED:
+        content["method"] = RENAMED[content["method"]]
         known = get_method(content["method"]).Config.model_fields
         # The method of the paper has no members to choose among any more.
         gone = {"variants", "keep_gcn", "ensemble"} - known.keys()
@@ -156,13 +160,3 @@ def parse_yaml(text: str) -> Any:
     # them in as many ways.
     except Exception as error:
         raise yaml.YAMLError(str(error)) from None
-
-
-def _place(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return f", line {mark.line + 1}" if mark else ""
-
-
-def _reason(error: yaml.YAMLError) -> str:
-    problem = getattr(error, "problem", None)
-    return f" ({problem})" if problem else ""

@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from elugcn.api.baselines import known_baselines, train_baselines
+from elugcn.api.baselines import all_baselines, known_baselines
 from elugcn.api.config_files import resolve_config
 from elugcn.api.memory import check_memory
 from elugcn.data.fingerprint import graph_fingerprint
@@ -33,18 +34,12 @@ MAX_SEED = 2**32 - 1  # what the generators of numpy and torch both take
 
 
 @dataclass(frozen=True)
-class StoredGraph:
-    """What a saved model keeps of a graph besides labels and names.
-
-    Attributes:
-        num_features: d.
-        num_edges: Stored edges.
-        fingerprint: Of edges and features.
-    """
+class GraphSummary:
+    """What a saved model keeps of a graph besides labels and names."""
 
     num_features: int
     num_edges: int
-    fingerprint: str | None
+    fingerprint: str | None  # of edges and features
 
 
 @dataclass
@@ -64,7 +59,6 @@ class Fitted:
         metadata: How the graph was read, so that the next one is read alike.
         baselines: Class of every node by simpler models (``gcn``, ``mlp``, ``lpa``),
             −1 where a model predicts none.
-        stored: Stands for the parts of the graph that a loaded model lacks.
     """
 
     method: str
@@ -78,7 +72,6 @@ class Fitted:
     notes: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     baselines: dict[str, Tensor] = field(default_factory=dict)
-    stored: StoredGraph | None = None
 
     @property
     def proba(self) -> Tensor:
@@ -89,21 +82,17 @@ class Fitted:
         """Share of right predictions among the labelled nodes of a mask."""
         return accuracy(self.result.logits.argmax(dim=1), self.data.y, mask)
 
-    @property
-    def graph_facts(self) -> StoredGraph:
+    @cached_property
+    def graph_summary(self) -> GraphSummary:
         """Sizes and fingerprint of the fitted graph, O(E + n·d)."""
-        if self.stored is not None:
-            return self.stored
-        data = self.data
-        edges = int(data.edge_index.size(1))
-        return StoredGraph(self.num_features, edges, graph_fingerprint(data))
+        edges = int(self.data.edge_index.size(1))
+        return GraphSummary(self.num_features, edges, graph_fingerprint(self.data))
 
     @property
     def num_features(self) -> int:
         """Columns of X."""
-        if self.stored is not None:
-            return self.stored.num_features
-        return int(self.data.x.size(1))
+        x = self.data.get("x")
+        return self.graph_summary.num_features if x is None else int(x.size(1))
 
     def logits_for(self, data: Data) -> Tensor:
         """Logits n×c of another checked graph with the same features."""
@@ -169,18 +158,16 @@ def fit(
             memory of this computer, or it diverged.
     """
     name = resolve_name(method)
-    if isinstance(options, MethodConfig):
-        config = options
-    else:
-        config = resolve_config(name, options=options)
+    config = options
+    if not isinstance(config, MethodConfig):
+        config = resolve_config(name, options=config)
     if not is_whole(seed) or not 0 <= seed <= MAX_SEED:
         raise InputError(
             f"seed must be a whole number from 0 to {MAX_SEED}; got {seed!r}"
         )
     place = choose_device(device)
     with isolated_torch_state(place):
-        # The clock starts here: another fit may have been waited for.
-        start = time.perf_counter()
+        start = time.perf_counter()  # another fit may have been waited for
         checked = data
         if not isinstance(checked, CheckedGraph):
             checked = check_data(checked, seed=int(seed))
@@ -201,9 +188,9 @@ def fit(
                     "try a smaller lr"
                 )
             result.seconds["total"] = time.perf_counter() - start
-            simple = known_baselines(result)
+            baselines = known_baselines(result)
             if with_baselines:
-                simple = train_baselines(name, config, problem, context, simple)
+                baselines = all_baselines(name, config, problem, context, baselines)
     return Fitted(
         method=name,
         config=config,
@@ -215,21 +202,18 @@ def fit(
         device=str(place),
         notes=checked.notes,
         metadata=dict(metadata or {}),
-        baselines=simple,
+        baselines=baselines,
     )
 
 
 def predict_other(fitted: Fitted, data: Data, features: str | None = None) -> Fitted:
-    """The predictions of a fitted model for another graph; nothing is trained.
+    """The model with another graph and the logits of its nodes; nothing is trained.
 
     Args:
         fitted: A fitted or loaded model.
-        data: A graph with the same features. Labels it may carry are kept for
-            comparison if it has the same classes.
+        data: A graph with the same features. Its labels are kept for comparison if it
+            has the same classes.
         features: How features are made; None: as for the fitted graph.
-
-    Returns:
-        The model with the other graph and the logits of its nodes.
     """
     if fitted.result.model is not None and features is None:
         # A table schema says itself how features are made.
@@ -243,7 +227,7 @@ def predict_other(fitted: Fitted, data: Data, features: str | None = None) -> Fi
         checked.y = torch.full_like(checked.y, -1)
         checked.class_names = names
     result = FitResult(logits=logits, model=fitted.result.model)
-    return replace(fitted, data=checked, result=result, baselines={}, stored=None)
+    return replace(fitted, data=checked, result=result, baselines={})
 
 
 def choose_device(name: str) -> torch.device:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from elugcn.api.config_files import RENAMED
 from elugcn.methods.network import NetworkMethod, below
 from elugcn.methods.problem import Shapes
 from elugcn.methods.registry import config_for, get_method
@@ -20,7 +21,6 @@ SCHEMA = 1
 Content = dict[str, Any]
 Tensors = dict[str, Tensor]
 
-_METHODS = {"elu-gcn": "auto", "elu-gcn-paper": "elu-gcn"}
 # Options of an architecture that are options of the method today.
 _OPTIONS = (
     "hidden_channels", "dropout", "input_dropout", "num_layers", "norm", "residual",
@@ -30,7 +30,7 @@ _OPTIONS = (
 
 def convert(said: Content, tensors: Tensors) -> tuple[Content, Tensors]:
     """The content of ``model.json`` and the tensors, as schema 2 has them."""
-    method = str(_METHODS.get(said["method"], said["method"]))
+    method = str(RENAMED.get(said["method"], said["method"]))
     known = get_method(method).Config.model_fields
     config = {key: value for key, value in said["config"].items() if key in known}
     same = ("elugcn", "seed", "threads", "device", "notes", "classes", "epochs")
@@ -68,15 +68,7 @@ def convert(said: Content, tensors: Tensors) -> tuple[Content, Tensors]:
 def _model(
     kind: str, facts: Content, tensors: Tensors, method: str, config: Content
 ) -> tuple[Content, Tensors]:
-    """The description and the tensors of a model.
-
-    Args:
-        kind: What 0.1 called this kind of model.
-        facts: What 0.1 said of it.
-        tensors: Its own.
-        method: The method that was fitted.
-        config: The options of the fit.
-    """
+    """The description and the tensors of a model of some kind, fitted by a method."""
     if kind == "blend":
         return _blend(facts, tensors)
     if kind == "elu":

@@ -23,32 +23,28 @@ from elugcn.errors import InputError
 from elugcn.methods.options import MethodConfig
 
 _MB, _GB = 2.0**20, 2.0**30
-# Python, PyTorch and the package, loaded.
-_PROGRAM = 400 * _MB
+_PROGRAM = 400 * _MB  # Python, PyTorch and the package, loaded
+_MAX_SLACK = 75 * _MB  # the most that the allocator keeps unused
 # Arrays of n×h floats per view and layer at the worst moment of a step: of a GCN
 # without further options, which is trained in place, and of any other network. Each of
 # a norm, residuals and jumps keeps more for its gradient.
 _ARRAYS_IN_PLACE, _ARRAYS, _ARRAYS_PER_OPTION = 2.0, 3.5, 3.0
-# Arrays of n×c floats, for one view and for two.
-_OUTPUTS, _OUTPUTS_CONTRAST = 12, 24
+_OUTPUTS, _OUTPUTS_CONTRAST = 12, 24  # arrays of n×c floats, for one view and for two
 # Bytes per edge: the pair as read, and Â with its indices; per edge and head of a GAT.
 _EDGE_BYTES, _ATTENTION_BYTES = 36, 56
 # Bytes per stored entry of sparse features, and of an explicit ELU graph.
 _SPARSE_BYTES, _EXPLICIT_BYTES = 60, 64
-# Bytes per entry of dense features besides the four of each copy.
-_DENSE_BYTES = 2
+_DENSE_BYTES = 2  # per entry of dense features besides the four of each copy
 # Copies of the first layer's weights in training: gradient, Adam's two moments, best.
 _COPIES = 4
 # Runs that need this many times the machine's memory are refused: the estimate is
 # rough for some methods, and there may be swap.
 _REFUSED = 2
-# The most that the allocator keeps unused.
-_MAX_SLACK = 75 * _MB
 
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """Bytes by what they are for."""
+    """Bytes by what they are for; ``slack`` is what the allocator keeps unused."""
 
     program: float
     features: float
@@ -59,17 +55,13 @@ class MemoryEstimate:
     @property
     def slack(self) -> float:
         """What the allocator keeps unused."""
-        return min(self.total_used, _MAX_SLACK)
-
-    @property
-    def total_used(self) -> float:
-        """Everything but the program and the slack."""
-        return self.features + self.graph + self.weights + self.step
+        used = self.features + self.graph + self.weights + self.step
+        return min(used, _MAX_SLACK)
 
     @property
     def total(self) -> float:
         """The peak of the whole fit."""
-        return self.program + self.total_used + self.slack
+        return float(sum(asdict(self).values())) + self.slack
 
     def megabytes(self) -> dict[str, float]:
         """Every part and the total, rounded."""
@@ -87,16 +79,15 @@ def estimate_memory(data: Data, config: MethodConfig) -> MemoryEstimate:
     x, n = data.x, int(data.num_nodes)
     members = _members(data, config)
     views = {(m.feature_norm, m.self_loops, m.direction) for m in members}
-    given = 4.0 * x.numel() if x.layout == torch.strided else 0.0
     # Members that read the graph in another way are trained one after the other.
     copies = min(len(views), 2)
-    scaled = copies * max(_scaled_features(data, m.feature_norm) for m in members)
-    edges = float(data.edge_index.size(1) * _EDGE_BYTES)
-    explicit = _EXPLICIT_BYTES * max(_explicit_entries(n, m) for m in members)
+    given = 4.0 * x.numel() if x.layout == torch.strided else 0.0
+    scaled = max(_scaled_features(data, m.feature_norm) for m in members)
     return MemoryEstimate(
         program=_PROGRAM,
-        features=given + scaled,
-        graph=copies * edges + explicit,
+        features=given + copies * scaled,
+        graph=float(copies * _EDGE_BYTES * data.edge_index.size(1))
+        + _EXPLICIT_BYTES * max(_explicit_entries(n, m) for m in members),
         weights=_weights(data, members),
         step=max(_step(data, m) for m in members),
     )
@@ -106,9 +97,6 @@ def check_memory(data: Data, config: MethodConfig) -> None:
     """Refuse a training that exceeds the memory of this computer; warn if it may.
 
     Only what training itself allocates counts, because features may lie on a disk.
-
-    Raises:
-        InputError: The training can't fit.
     """
     members = _members(data, config)
     needed = _weights(data, members) + max(_step(data, m) for m in members)
@@ -132,8 +120,8 @@ def _members(data: Data, config: MethodConfig) -> Sequence[MethodConfig]:
 
 def _width(data: Data, config: Any) -> int:
     """Columns of the hidden layer; a method without one has the classes."""
-    width = int(getattr(config, "hidden_channels", _classes(data)))
-    return width * int(getattr(config, "heads", 1))
+    width = getattr(config, "hidden_channels", _classes(data))
+    return int(width * getattr(config, "heads", 1))
 
 
 def _classes(data: Data) -> int:
@@ -142,33 +130,31 @@ def _classes(data: Data) -> int:
 
 def _weights(data: Data, members: Sequence[MethodConfig]) -> float:
     """The first layer of every member, and what trains the largest."""
-    d = int(data.x.size(1))
-    each = [4.0 * d * _width(data, member) for member in members]
+    each = [4.0 * int(data.x.size(1)) * _width(data, m) for m in members]
     return sum(each) + _COPIES * max(each)
 
 
 def _step(data: Data, config: Any) -> float:
     """The arrays of one training step."""
     n, width, classes = int(data.num_nodes), _width(data, config), _classes(data)
+    draws = getattr(config, "draws", 1)
     if getattr(config, "sample", 0):
         # X as a dense matrix, a bag of rows of X per node, and the rows of a step.
         d, bag = int(data.x.size(1)), min(n, int(config.neighbours))
-        rows = int(config.sample) * int(config.draws)
-        return 4.0 * n * d + 12.0 * n * bag + 20.0 * rows * d
-    two_views = bool(getattr(config, "uses_elu_view", False))
-    views = int(getattr(config, "draws", 1)) + two_views
-    layers = max(1, int(getattr(config, "num_layers", 2)) - 1)
-    extra = (
+        return float(4 * n * d + 12 * n * bag + 20 * config.sample * draws * d)
+    two_views = getattr(config, "uses_elu_view", False)
+    layers = max(1, getattr(config, "num_layers", 2) - 1)
+    options = [
         getattr(config, "norm", "none") != "none",
         bool(getattr(config, "residual", False)),
         getattr(config, "jump", "none") not in ("none", False),
-    )
-    in_place = hasattr(config, "drop_node") and not any(extra) and layers == 1
+    ]
+    in_place = hasattr(config, "drop_node") and not any(options) and layers == 1
     each = _ARRAYS_IN_PLACE if in_place else _ARRAYS
-    arrays = views * layers * (each + _ARRAYS_PER_OPTION * sum(extra))
+    arrays = (draws + two_views) * layers * (each + _ARRAYS_PER_OPTION * sum(options))
     outputs = _OUTPUTS_CONTRAST if two_views else _OUTPUTS
-    edges = int(data.edge_index.size(1)) + n * int(config.self_loops)
-    attention = _ATTENTION_BYTES * edges * int(getattr(config, "heads", 0))
+    edges = data.edge_index.size(1) + n * config.self_loops
+    attention = _ATTENTION_BYTES * edges * getattr(config, "heads", 0)
     return float(4 * n * (arrays * width + outputs * classes) + attention)
 
 
@@ -177,21 +163,19 @@ def _explicit_entries(n: int, config: Any) -> float:
     mode = getattr(config, "graph_mode", "implicit")
     if mode == "implicit":
         return 0.0
-    per_row = min(int(config.topk), n) if mode == "topk" else float(config.keep) * n
-    return float(n) * per_row
+    return float(n * (min(config.topk, n) if mode == "topk" else config.keep * n))
 
 
 def _scaled_features(data: Data, feature_norm: str) -> float:
     """X as a method reads it, besides X as it was given."""
     x = data.x
-    n, d = int(x.size(0)), int(x.size(1))
     scaled = getattr(data, "features_scaled", False)
     kind = "none" if scaled and feature_norm == "auto" else feature_norm
     kind = FeatureScaler.fit(x, kind).kind
-    filled = n * d
+    filled = x.numel()
     if kind in ("row", "none"):
         values = x if x.layout == torch.strided else x.values()
         filled = int(torch.count_nonzero(values))
-    if filled < SPARSE_DENSITY * n * d:
+    if filled < SPARSE_DENSITY * x.numel():
         return float(_SPARSE_BYTES * filled)
-    return (_DENSE_BYTES + 4.0 * (kind != "none")) * n * d
+    return float((_DENSE_BYTES + 4 * (kind != "none")) * x.numel())

@@ -8,6 +8,7 @@ or absent.
 from __future__ import annotations
 
 import csv
+import math
 import os
 import platform
 import subprocess
@@ -20,7 +21,6 @@ from typing import Any, TextIO
 import psutil
 import torch
 import yaml
-from torch import Tensor
 
 from elugcn.api.config_files import SCHEMA
 from elugcn.api.files import json_safe, write_json
@@ -50,19 +50,17 @@ def default_out(dataset: str, method: str, seed: int) -> Path:
 def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str, Any]:
     """The numbers of a run, as ``--json`` prints them. Accuracies are in [0, 1]."""
     data, result = fitted.data, fitted.result
-    use = result.label_utilization
+    use, masks = result.label_utilization, SPLIT_NAMES.items()
     return {
         "dataset": dataset,
         "method": fitted.method,
         "split": split,
         "seed": fitted.seed,
         "n_nodes": int(data.num_nodes),
-        "n_edges": fitted.graph_facts.num_edges // (1 if data.directed else 2),
+        "n_edges": fitted.graph_summary.num_edges // (1 if data.directed else 2),
         "n_classes": len(fitted.classes),
         "epochs": result.epochs,
-        "train_accuracy": fitted.accuracy(data.train_mask),
-        "val_accuracy": fitted.accuracy(data.val_mask),
-        "test_accuracy": fitted.accuracy(data.test_mask),
+        **{f"{name}_accuracy": fitted.accuracy(data[mask]) for mask, name in masks},
         "elu_fraction": None if use is None else use.elu_fraction,
         "unreachable_fraction": None if use is None else use.unreachable_fraction,
         "graph_mode": result.graph_mode,
@@ -72,20 +70,15 @@ def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str,
         "device": fitted.device,
         "out": str(out),
         "details": result.metadata,
+        # A node without a prediction counts as wrong.
         "baselines": {
-            name: _accuracies(classes, fitted)
-            for name, classes in fitted.baselines.items()
+            baseline: {
+                f"{name}_accuracy": accuracy(classes, data.y, data[f"{name}_mask"])
+                for name in ("val", "test")
+            }
+            for baseline, classes in fitted.baselines.items()
         },
         "notes": list(fitted.notes),
-    }
-
-
-def _accuracies(classes: Tensor, fitted: Fitted) -> dict[str, float | None]:
-    """A node without a prediction counts as wrong."""
-    data = fitted.data
-    return {
-        f"{part}_accuracy": accuracy(classes, data.y, data[f"{part}_mask"])
-        for part in ("val", "test")
     }
 
 
@@ -162,7 +155,7 @@ def _write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         for record in history:
-            epoch, *rest = (record.get(name, float("nan")) for name in columns)
+            epoch, *rest = (record.get(name, math.nan) for name in columns)
             writer.writerow([int(epoch), *(f"{value:.6g}" for value in rest)])
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -25,7 +25,7 @@ from torch_geometric.data import Data
 from elugcn.api import legacy
 from elugcn.api.baselines import BASELINES
 from elugcn.api.files import write_json, write_tensors
-from elugcn.api.fit import Fitted, StoredGraph
+from elugcn.api.fit import Fitted, GraphSummary
 from elugcn.atomic import atomic_directory
 from elugcn.data.tables import TableSchema
 from elugcn.elu.low_rank_graph import ELUGraph, ExplicitGraph, LowRankGraph
@@ -39,7 +39,10 @@ from elugcn.methods.registry import config_for, get_method
 SCHEMA = 2
 TENSORS, DESCRIPTION = "model.safetensors", "model.json"
 _MASKS = ("train_mask", "val_mask", "test_mask")
-_UTILIZATION = ("lpa", "gcn", "status", "lpa_proba", "gcn_proba")
+_SIDES = ("left", "right")
+# Stored under the names of the attributes of ``Fitted`` and ``FitResult``.
+_OF_THE_FIT = ("method", "seed", "threads", "device", "notes")
+_OF_THE_RESULT = ("graph_mode", "epochs", "history", "seconds", "metadata")
 
 
 class _Strict(BaseModel):
@@ -94,44 +97,35 @@ def save(fitted: Fitted, folder: str | Path) -> None:
 
 def write_model(fitted: Fitted, folder: Path) -> None:
     """Write ``model.json`` and ``model.safetensors`` into an existing directory."""
-    data, result = fitted.data, fitted.result
-    facts = fitted.graph_facts
+    data, result, model = fitted.data, fitted.result, fitted.result.model
     schema = getattr(data, "table_schema", None)
+    graph = asdict(fitted.graph_summary) | {
+        "name": getattr(data, "name", None),
+        "directed": bool(getattr(data, "directed", False)),
+        "class_names": getattr(data, "class_names", None),
+        "node_ids": getattr(data, "node_ids", None),
+        "table_schema": None if schema is None else schema.model_dump(mode="json"),
+    }
+    classes = fitted.classes
+    kind = "object" if classes.dtype == object else classes.dtype.str
     description: dict[str, Any] = {
         "schema": SCHEMA,
         "elugcn": version("elugcn"),
-        "method": fitted.method,
+        **{name: getattr(fitted, name) for name in _OF_THE_FIT},
         "config": fitted.config.model_dump(mode="json"),
-        "seed": fitted.seed,
-        "threads": fitted.threads,
-        "device": fitted.device,
-        "classes": _plain_classes(fitted.classes),
-        "graph": {
-            "name": getattr(data, "name", None),
-            "directed": bool(getattr(data, "directed", False)),
-            "num_features": facts.num_features,
-            "num_edges": facts.num_edges,
-            "fingerprint": facts.fingerprint,
-            "class_names": getattr(data, "class_names", None),
-            "node_ids": getattr(data, "node_ids", None),
-            "table_schema": None if schema is None else schema.model_dump(mode="json"),
-        },
-        "model": None if result.model is None else result.model.description(),
-        "graph_mode": result.graph_mode,
-        "epochs": result.epochs,
-        "history": result.history,
-        "seconds": result.seconds,
-        "metadata": result.metadata,
+        "classes": {"values": classes.tolist(), "dtype": kind},
+        "graph": graph,
+        "model": None if model is None else model.description(),
+        **{name: getattr(result, name) for name in _OF_THE_RESULT},
         "reading": fitted.metadata,
-        "notes": fitted.notes,
     }
     tensors: dict[str, Tensor | None] = {"logits": result.logits, "y": data.y}
     tensors |= {name: data[name] for name in _MASKS}
-    if result.model is not None:
-        tensors |= {f"model.{k}": v for k, v in result.model.tensors().items()}
+    if model is not None:
+        tensors |= {f"model.{k}": v for k, v in model.tensors().items()}
     if result.label_utilization is not None:
-        use = result.label_utilization
-        tensors |= {f"utilization.{k}": getattr(use, k) for k in _UTILIZATION}
+        use = vars(result.label_utilization)
+        tensors |= {f"utilization.{k}": v for k, v in use.items()}
     if result.graph is not None:
         tensors |= _graph_tensors(result.graph)
     tensors |= {f"baselines.{k}": v for k, v in fitted.baselines.items()}
@@ -152,14 +146,14 @@ def load(folder: str | Path) -> Fitted:
         if content["schema"] == legacy.SCHEMA:
             _check_depth(content.get("predictor", {}), len(tensors))
             content, tensors = legacy.convert(content, tensors)
-        fitted = _rebuild(_Description.model_validate(content), tensors)
-        _check(fitted)
+        said = _Description.model_validate(content)
+        _check_tensors(said, tensors)
+        return _rebuild(said, tensors)
     except Exception as error:  # a file from anywhere can be wrong in any way
         raise InputError(
             f"{folder / DESCRIPTION}: not a model this version can read "
             f"({_one_line(error)})"
         ) from None
-    return fitted
 
 
 def attach_graph(fitted: Fitted, data: Data) -> bool:
@@ -168,17 +162,15 @@ def attach_graph(fitted: Fitted, data: Data) -> bool:
     Returns:
         Whether this is the graph that the model was fitted to; if not, nothing changes.
     """
-    known, stored = fitted.data, fitted.graph_facts
-    same = int(data.num_nodes) == int(known.num_nodes) and all(
-        torch.equal(known[name], data[name]) for name in ("y", *_MASKS)
+    found, stored = replace(fitted, data=data).graph_summary, fitted.graph_summary
+    if stored.fingerprint is None:  # some models of version 0.1 have none
+        stored = replace(stored, fingerprint=found.fingerprint)
+    same = data.num_nodes == fitted.data.num_nodes and all(
+        torch.equal(fitted.data[name], data[name]) for name in ("y", *_MASKS)
     )
-    whole = Fitted(**{**vars(fitted), "data": data, "stored": None})
-    facts = whole.graph_facts
-    if stored.fingerprint is None:
-        stored = StoredGraph(stored.num_features, stored.num_edges, facts.fingerprint)
-    if not same or facts != stored:
+    if not same or found != stored:
         return False
-    fitted.data, fitted.stored = data, None
+    fitted.data, fitted.graph_summary = data, found
     return True
 
 
@@ -216,41 +208,98 @@ def _one_line(error: Exception) -> str:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         return f"{place}: {first['msg']}"
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+
+
+def _check_tensors(said: _Description, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that do not belong together, before anything indexes with them."""
+    n, c = tensors["logits"].shape
+    _require(n > 0, "there are no nodes")
+    labels, scores = ((n,), range(-1, c)), ((n, c), torch.float32)
+    expected: dict[str, tuple[tuple[int, ...], range | torch.dtype]] = {
+        "logits": scores,
+        "y": labels,
+        **{name: ((n,), torch.bool) for name in _MASKS},
+        "utilization.lpa": labels,
+        "utilization.gcn": labels,
+        "utilization.status": ((n,), range(min(Utilization), max(Utilization) + 1)),
+        "utilization.lpa_proba": scores,
+        "utilization.gcn_proba": scores,
+        **{f"baselines.{name}": labels for name in BASELINES},
+    }
+    if "graph.left" in tensors:
+        size = (n, tensors["graph.left"].size(1))
+        expected |= {f"graph.{side}": (size, torch.float32) for side in _SIDES}
+    if "graph.crow" in tensors:
+        crow, nnz = tensors["graph.crow"], tensors["graph.col"].numel()
+        expected["graph.crow"] = ((n + 1,), range(nnz + 1))
+        expected["graph.col"] = ((nnz,), range(n))
+        expected["graph.value"] = ((nnz,), torch.float32)
+        rising = bool((crow.diff() >= 0).all()) and int(crow[0]) == 0
+        _require(rising and int(crow[-1]) == nnz, "graph.crow does not fit")
+    for name, tensor in tensors.items():
+        if name.startswith("model."):
+            floats = tensor.is_floating_point()
+            expected[name] = tensor.shape, torch.float32 if floats else tensor.dtype
+        _require(name in expected, f"{name} is unknown")
+        _check_tensor(name, tensor, *expected[name])
+    _require(tensors["y"].dtype == torch.int64, "y is not int64")
+    for name, count in {"class_names": c, "node_ids": n}.items():
+        values = getattr(said.graph, name)
+        fits = values is None or len(values) == count
+        _require(fits, f"{name} must have {count} entries")
+    _require(len(said.classes.values) == c, f"there must be {c} classes")
+
+
+def _check_tensor(
+    name: str, values: Tensor, shape: tuple[int, ...], kind: range | torch.dtype
+) -> None:
+    """Check a shape, and a range of whole numbers or a dtype without NaN."""
+    _require(values.shape == shape, f"{name} must have shape {list(shape)}")
+    if isinstance(kind, torch.dtype):
+        _require(values.dtype == kind, f"{name} must be {kind}")
+        _require(bool(values.isfinite().all()), f"{name} must be finite")
+        return
+    whole = not values.is_floating_point() and values.dtype != torch.bool
+    inside = whole and bool(((values >= kind.start) & (values < kind.stop)).all())
+    _require(inside, f"{name} must be from {kind.start} to {kind.stop - 1}")
 
 
 def _rebuild(said: _Description, tensors: Mapping[str, Tensor]) -> Fitted:
     use = below("utilization.", tensors)
+    about = {name: getattr(said, name) for name in _OF_THE_RESULT}
+    about["history"] = [
+        {k: math.nan if v is None else v for k, v in record.items()}
+        for record in said.history
+    ]
     result = FitResult(
         logits=tensors["logits"],
-        epochs=said.epochs,
-        history=[
-            {k: math.nan if v is None else v for k, v in record.items()}
-            for record in said.history
-        ],
-        seconds=said.seconds,
         model=_restored(said, tensors),
         label_utilization=LabelUtilization(**use) if use else None,
         graph=_graph_from(below("graph.", tensors), said.graph_mode),
-        graph_mode=said.graph_mode,
-        metadata=said.metadata,
+        **about,
     )
-    return Fitted(
-        method=said.method,
+    data = Data(y=tensors["y"], num_nodes=tensors["y"].numel())
+    data.update({name: tensors[name] for name in _MASKS})
+    for name in ("name", "directed", "class_names", "node_ids"):
+        if getattr(said.graph, name) is not None:
+            data[name] = getattr(said.graph, name)
+    if said.graph.table_schema is not None:
+        data.table_schema = TableSchema.parse(said.graph.table_schema)
+    fitted = Fitted(
+        **{name: getattr(said, name) for name in _OF_THE_FIT},
         config=config_for(said.method, said.config),
-        seed=said.seed,
-        data=_bare_graph(said.graph, tensors),
+        data=data,
         result=result,
         classes=np.asarray(said.classes.values, dtype=said.classes.dtype),
-        threads=said.threads,
-        device=said.device,
-        notes=tuple(said.notes),
         metadata=said.reading,
         baselines=below("baselines.", tensors),
-        stored=StoredGraph(
-            said.graph.num_features, said.graph.num_edges, said.graph.fingerprint
-        ),
     )
+    _require(fitted.classes.ndim == 1, "classes must have one dimension")
+    fitted.notes = tuple(fitted.notes)
+    sizes = said.graph.num_features, said.graph.num_edges
+    fitted.graph_summary = GraphSummary(*sizes, said.graph.fingerprint)
+    return fitted
 
 
 def _restored(said: _Description, tensors: Mapping[str, Tensor]) -> Model | None:
@@ -260,15 +309,11 @@ def _restored(said: _Description, tensors: Mapping[str, Tensor]) -> Model | None
         _require(not own, "there are weights but no model")
         return None
     for name, tensor in own.items():
-        if tensor.is_floating_point():
-            _require(tensor.dtype == torch.float32, f"model.{name} is not float32")
-            _require(bool(tensor.isfinite().all()), f"model.{name} is not finite")
         if name.endswith(("scaler.mean", "scaler.std")):
             fits = tensor.shape == (said.graph.num_features,)
             _require(fits, f"model.{name} does not fit the features")
     _check_depth(said.model, len(own))
-    method = get_method(str(said.model["method"]))
-    return method.restore(said.model, own)
+    return get_method(said.model["method"]).restore(said.model, own)
 
 
 def _check_depth(description: Any, tensors: int) -> None:
@@ -280,89 +325,6 @@ def _check_depth(description: Any, tensors: int) -> None:
     for part in parts:
         if isinstance(part, dict | list):
             _check_depth(part, tensors)
-
-
-def _bare_graph(graph: _Graph, tensors: Mapping[str, Tensor]) -> Data:
-    """Labels, splits and names: what is known of the graph without the graph."""
-    data = Data(y=tensors["y"], num_nodes=tensors["y"].numel())
-    for name in _MASKS:
-        data[name] = tensors[name]
-    for name in ("name", "directed", "class_names", "node_ids"):
-        if getattr(graph, name) is not None:
-            data[name] = getattr(graph, name)
-    if graph.table_schema is not None:
-        data.table_schema = TableSchema.parse(graph.table_schema)
-    return data
-
-
-def _check(fitted: Fitted) -> None:
-    """Refuse tensors that do not belong together, before anything indexes with them."""
-    data, result = fitted.data, fitted.result
-    n, c = result.logits.shape
-    _require(n > 0, "there are no nodes")
-    _check_matrix("logits", result.logits, n, c)
-    _check_classes("y", data.y, n, c)
-    _require(data.y.dtype == torch.int64, "y is not int64")
-    for name in _MASKS:
-        mask = data[name]
-        _require(mask.shape == (n,) and mask.dtype == torch.bool, f"{name} is no mask")
-    _require(fitted.classes.shape == (c,), f"there are not {c} classes")
-    for name, size in (("class_names", c), ("node_ids", n)):
-        values = data.get(name, None)
-        fits = values is None or len(values) == size
-        _require(fits, f"{name} has not {size} entries")
-    use = result.label_utilization
-    if use is not None:
-        _check_classes("utilization.lpa", use.lpa, n, c)
-        _check_classes("utilization.gcn", use.gcn, n, c)
-        low, high = min(Utilization), max(Utilization)
-        _check_range("utilization.status", use.status, n, low, high)
-        for name in ("lpa_proba", "gcn_proba"):
-            value = getattr(use, name)
-            if value is not None:
-                _check_matrix(f"utilization.{name}", value, n, c)
-    for name, classes in fitted.baselines.items():
-        _require(name in BASELINES, f"{name} is no baseline")
-        _check_classes(f"baselines.{name}", classes, n, c)
-    _check_graph(result.graph, n)
-
-
-def _check_matrix(name: str, values: Tensor, n: int, c: int) -> None:
-    _require(values.shape == (n, c), f"{name} is not {n}×{c}")
-    _require(values.dtype == torch.float32, f"{name} is not float32")
-    _require(bool(values.isfinite().all()), f"{name} is not finite")
-
-
-def _check_classes(name: str, values: Tensor, n: int, c: int) -> None:
-    """−1 stands for no class."""
-    _check_range(name, values, n, -1, c - 1)
-
-
-def _check_range(name: str, values: Tensor, n: int, low: int, high: int) -> None:
-    _require(values.shape == (n,), f"{name} has not one entry for each of {n} nodes")
-    whole = not values.is_floating_point() and values.dtype != torch.bool
-    inside = whole and bool(((values >= low) & (values <= high)).all())
-    _require(inside, f"{name} is not from {low} to {high}")
-
-
-def _check_graph(graph: ELUGraph | None, n: int) -> None:
-    if graph is None:
-        return
-    if isinstance(graph, LowRankGraph):
-        parts = {"graph.left": graph.left, "graph.right": graph.right}
-        for name, factor in parts.items():
-            _check_matrix(name, factor, n, graph.left.size(1))
-        return
-    assert isinstance(graph, ExplicitGraph)
-    crow, col, value = graph.csr.crow, graph.csr.col, graph.csr.value
-    _require(crow.shape == (n + 1,), f"graph is not {n}×{n}")
-    _check_range("graph.crow", crow, n + 1, 0, col.numel())
-    _check_range("graph.col", col, col.numel(), 0, n - 1)
-    rising = int(crow[0]) == 0 and bool((crow.diff() >= 0).all())
-    _require(rising and int(crow[-1]) == col.numel(), "graph.crow does not fit")
-    _require(value.shape == col.shape, "graph.value does not fit")
-    _require(value.dtype == torch.float32, "graph.value is not float32")
-    _require(bool(value.isfinite().all()), "graph.value is not finite")
 
 
 def _require(condition: bool, otherwise: str) -> None:
@@ -385,8 +347,3 @@ def _graph_from(tensors: Mapping[str, Tensor], mode: str) -> ELUGraph | None:
         return LowRankGraph(**tensors)
     crow, col, value = (tensors[name] for name in ("crow", "col", "value"))
     return ExplicitGraph(CSR(crow, col, value, crow.numel() - 1), mode)
-
-
-def _plain_classes(classes: NDArray[Any]) -> dict[str, Any]:
-    kind = "object" if classes.dtype == object else classes.dtype.str
-    return {"values": classes.tolist(), "dtype": kind}

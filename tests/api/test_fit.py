@@ -42,7 +42,7 @@ def test_what_a_fit_leaves(quick_fit: Fit, data: Data) -> None:
     assert fitted.accuracy(data.test_mask) == pytest.approx(float(right))
     unknown = torch.zeros(150, dtype=torch.bool)
     assert fitted.accuracy(unknown) is None
-    facts = fitted.graph_facts
+    facts = fitted.graph_summary
     assert (facts.num_features, facts.num_edges) == (8, data.edge_index.size(1))
     assert fitted.classes.tolist() == [0, 1, 2]
     seconds = fitted.result.seconds
@@ -199,7 +199,7 @@ def test_another_graph_may_have_labels_for_comparison(
     predicted = predict_other(fitted, other)
     assert predicted.result.model is fitted.result.model
     assert torch.equal(predicted.data.y, other.y)
-    assert predicted.graph_facts.num_edges == other.edge_index.size(1)
+    assert predicted.graph_summary.num_edges == other.edge_index.size(1)
     assert predicted.num_features == 8
     share = (predicted.proba.argmax(dim=1) == other.y).double().mean()
     everywhere = torch.ones(90, dtype=torch.bool)

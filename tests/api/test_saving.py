@@ -45,7 +45,7 @@ def test_everything_comes_back(method: str, quick_fit: Fit, tmp_path: Path) -> N
     assert loaded.method == method
     for name in ("config", "seed", "threads", "device", "notes", "num_features"):
         assert getattr(loaded, name) == getattr(fitted, name), name
-    assert loaded.graph_facts == fitted.graph_facts
+    assert loaded.graph_summary == fitted.graph_summary
     for name in ("metadata", "history", "seconds", "epochs", "graph_mode"):
         assert getattr(loaded.result, name) == getattr(fitted.result, name), name
     assert torch.equal(loaded.result.logits, fitted.result.logits)
@@ -166,7 +166,7 @@ def test_a_loaded_model_takes_its_graph_back(
         assert loaded.data.get("x") is None
     assert attach_graph(loaded, check_data(data).data)
     assert torch.equal(loaded.data.x, fitted.data.x)
-    assert loaded.graph_facts == fitted.graph_facts
+    assert loaded.graph_summary == fitted.graph_summary
 
 
 # Files from anywhere
