@@ -37,9 +37,10 @@ from elugcn.baselines.common import (
     Baseline,
     BaselineObjective,
     InputDropoutConfig,
+    Starts,
     adjacency,
+    suggest_learned,
 )
-from elugcn.baselines.search import Starts, suggest_learned
 from elugcn.baselines.similar_nodes import best_partners
 from elugcn.engine import (
     CSR,
@@ -51,13 +52,7 @@ from elugcn.engine import (
     spmm,
     weighted_spmm,
 )
-from elugcn.methods.options import (
-    MAX_COUNT,
-    Count,
-    NonNegative,
-    Positive,
-    Probability,
-)
+from elugcn.methods.options import MAX_COUNT, Count, NonNegative, Positive, Probability
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.models.losses import info_nce
 

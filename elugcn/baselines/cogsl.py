@@ -50,8 +50,9 @@ from elugcn.baselines.common import (
     BaselineObjective,
     InputDropoutConfig,
     PerGraph,
+    Starts,
+    suggest_learned,
 )
-from elugcn.baselines.search import Starts, is_dense, is_large, suggest_learned
 from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN
 from elugcn.engine import (
     CSR,
@@ -482,7 +483,7 @@ class CoGSL(Baseline[CoGSLConfig]):
             estimator_lr=(0.001, 0.01, 0.1),
         )
         # Time: the second view is the larger one and grows with k.
-        large = is_dense(traits) or is_large(traits)
+        large = traits.is_dense or traits.is_large
         return found | ({"k": 20, "view_steps": 1, "mi_steps": 2} if large else {})
 
     def starting_points(self, traits: GraphTraits) -> Starts:

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import CorrectAndSmooth
 
-from elugcn.baselines.search import Starts, keeps_features, suggest
+from elugcn.baselines.common import Starts, suggest
 from elugcn.data.features import sparse_rows
 from elugcn.methods.contract import AnyMethod, FitContext, FitResult, Method, Model
 from elugcn.methods.options import (
@@ -165,7 +165,7 @@ class CorrectSmooth(Method[CorrectSmoothConfig]):
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """The base model, its training, and both propagations."""
-        kept = keeps_features(traits)
+        kept = traits.keeps_features
         alphas = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
         return suggest(
             trial,
@@ -182,7 +182,7 @@ class CorrectSmooth(Method[CorrectSmoothConfig]):
     def starting_points(self, traits: GraphTraits) -> Starts:
         """One for each base; the linear one is trained as SGC is."""
         mlp: dict[str, Any] = {}
-        if keeps_features(traits):
+        if traits.keeps_features:
             mlp = {"feature_norm": "none", "dropout": 0.0, "weight_decay": 5e-3}
         linear = {"base": "linear", "lr": 0.2, "weight_decay": 5e-6}
         starts = [mlp, {"base": "gcn"}, linear]

@@ -22,8 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
-from elugcn.baselines.common import Baseline, BaselineConfig, adjacency
-from elugcn.baselines.search import Starts, is_large, keeps_features, suggest
+from elugcn.baselines.common import Baseline, BaselineConfig, Starts, adjacency, suggest
 from elugcn.engine import CSR, GraphInputs, attend, dropout, dropout_linear
 from elugcn.methods.options import Count, Positive, Probability
 from elugcn.methods.problem import GraphTraits, Shapes
@@ -131,7 +130,7 @@ class GAT(Baseline[GATConfig]):
             hidden_channels=(8, 16),
             heads=(4, 8),
             out_heads=(1, 8),
-            dropout=(0.0, 0.3, 0.6) if keeps_features(traits) else (0.3, 0.5, 0.6),
+            dropout=(0.0, 0.3, 0.6) if traits.keeps_features else (0.3, 0.5, 0.6),
             attention_dropout=(0.0, 0.3, 0.6),
             lr=(0.005, 0.01),
             weight_decay=(0.0, 5e-4, 1e-3, 5e-3),
@@ -141,6 +140,6 @@ class GAT(Baseline[GATConfig]):
         """The authors' settings for Cora and Citeseer, and for Pubmed."""
         pubmed = {"out_heads": 8, "lr": 0.01, "weight_decay": 1e-3}
         kept = {"feature_norm": "none", "dropout": 0.0, "attention_dropout": 0.3}
-        if keeps_features(traits):
+        if traits.keeps_features:
             return [{}, kept | {"weight_decay": 5e-3}]
-        return [pubmed, {}] if is_large(traits) else [{}, pubmed]
+        return [pubmed, {}] if traits.is_large else [{}, pubmed]

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from elugcn.baselines.common import Baseline
-from elugcn.baselines.search import Starts, keeps_features, neighbours_unlike, suggest
+from elugcn.baselines.common import Baseline, Starts, suggest
 from elugcn.methods.backbone import GCNConfig, build_gcn
 from elugcn.methods.problem import GraphTraits
 
@@ -34,9 +33,9 @@ class GCN(Baseline[GCNConfig]):
             "lr": (0.005, 0.01, 0.02),
             "weight_decay": (0.0, 5e-5, 5e-4, 2e-3, 1e-2),
         }
-        if keeps_features(traits):
+        if traits.keeps_features:
             values |= {"input_dropout": (0.0, 0.2, 0.5), "residual": (False, True)}
-        if traits.directed or neighbours_unlike(traits) or keeps_features(traits):
+        if traits.directed or traits.neighbours_unlike or traits.keeps_features:
             values["norm"] = ("none", "layer", "batch", "l2")
             values["jump"] = ("none", "last", "cat", "max")
             values["num_layers"] = (2, 3)
@@ -48,7 +47,7 @@ class GCN(Baseline[GCNConfig]):
     def starting_points(self, traits: GraphTraits) -> Starts:
         """Kipf and Welling's settings; those of Dir-GNN where edges have directions."""
         starts: Starts = [{}, {"hidden_channels": 16, "dropout": 0.5}]
-        if keeps_features(traits):
+        if traits.keeps_features:
             starts += [
                 {"dropout": 0.5, "norm": "layer"},
                 {"dropout": 0.5, "norm": "batch", "residual": True}

@@ -33,8 +33,9 @@ from elugcn.baselines.common import (
     BaselineObjective,
     InputDropoutConfig,
     PerGraph,
+    Starts,
+    suggest,
 )
-from elugcn.baselines.search import Starts, keeps_features, suggest
 from elugcn.engine import (
     CSR,
     Features,
@@ -170,7 +171,7 @@ class GCNLPA(Baseline[GCNLPAConfig]):
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Width, label propagation, dropout and training."""
-        keep = keeps_features(traits)
+        keep = traits.keeps_features
         return suggest(
             trial,
             traits,
@@ -188,7 +189,7 @@ class GCNLPA(Baseline[GCNLPAConfig]):
         """The defaults, and the authors' settings for Coauthor with a smaller lr."""
         theirs = {"hidden_channels": 32, "lpa_steps": 2, "lambda_lpa": 2.0}
         theirs |= {"dropout": 0.2, "weight_decay": 1e-4}
-        if not keeps_features(traits):
+        if not traits.keeps_features:
             return [{}, theirs]
         plain = {"feature_norm": "none", "input_dropout": 0.0}
         return [{}, theirs, plain | {"dropout": 0.5, "weight_decay": 5e-3}]

@@ -19,15 +19,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elugcn.baselines.common import Baseline, InputDropoutConfig, adjacency
-from elugcn.baselines.polynomial import polynomial
-from elugcn.baselines.search import (
+from elugcn.baselines.common import (
+    Baseline,
+    InputDropoutConfig,
     Starts,
-    is_dense,
-    keeps_features,
-    neighbours_unlike,
+    adjacency,
     suggest,
 )
+from elugcn.baselines.polynomial import polynomial
 from elugcn.engine import GraphInputs, dropout
 from elugcn.methods.options import Count, Probability, Share, Steps
 from elugcn.methods.problem import GraphTraits, Shapes
@@ -105,21 +104,21 @@ class GPRGNN(Baseline[GPRGNNConfig]):
             "weight_decay": (0.0, 5e-4, 5e-3),
             "hidden_channels": (64, 128),
         }
-        if neighbours_unlike(traits):
+        if traits.neighbours_unlike:
             values["alpha"] = (0.0, 0.5, 1.0)
-        if keeps_features(traits):
+        if traits.keeps_features:
             values["input_dropout"] = (0.0, 0.5)
         return suggest(trial, traits, **values)
 
     def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings for graphs of this kind."""
-        if neighbours_unlike(traits):  # Chameleon, Squirrel
+        if traits.neighbours_unlike:  # Chameleon, Squirrel
             wiki = {"lr": 0.05, "weight_decay": 0.0, "propagation_dropout": 0.7}
             return [wiki | {"alpha": 1.0}, wiki | {"alpha": 0.0}]
-        if keeps_features(traits):
+        if traits.keeps_features:
             kept = {"feature_norm": "none", "input_dropout": 0.0}
             return [{}, kept | {"weight_decay": 5e-3}]
-        if is_dense(traits):  # Photo, Computers
+        if traits.is_dense:  # Photo, Computers
             photo = {"alpha": 0.5, "weight_decay": 0.0}
             return [photo, photo | {"lr": 0.05}]
         return [{}, {"lr": 0.05, "alpha": 0.2}]  # Cora and Citeseer; Pubmed

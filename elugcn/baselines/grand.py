@@ -30,8 +30,7 @@ from typing import Any, Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.baselines.common import Baseline, BaselineObjective
-from elugcn.baselines.search import Starts, is_large, keeps_features, suggest
+from elugcn.baselines.common import Baseline, BaselineObjective, Starts, suggest
 from elugcn.methods.backbone import (
     GCNConfig,
     RandomPropagationConfig,
@@ -135,7 +134,7 @@ class GRAND(Baseline[GRANDConfig]):
             values |= {"sample": (500,), "norm": ("none", "batch"), "order": (5, 8)}
             values |= {"input_dropout": (0.3, 0.6), "dropout": (0.5, 0.8)}
             values |= {"lr": (0.01, 0.05, 0.2)}
-        if keeps_features(traits):
+        if traits.keeps_features:
             values["weight_decay"] = (5e-4, 5e-3)
         return {"draws": 2} | suggest(trial, traits, **values)
 
@@ -149,7 +148,7 @@ class GRAND(Baseline[GRANDConfig]):
         citeseer = {"order": 2, "sharpening": 0.3, "lambda_cons": 0.7}
         citeseer |= {"input_dropout": 0.0, "dropout": 0.2}
         starts: Starts = [{"draws": 2}, {"draws": 2} | citeseer]
-        if keeps_features(traits):
+        if traits.keeps_features:
             kept = {"order": 2, "input_dropout": 0.0, "feature_norm": "none"}
             starts.append({"draws": 2, "weight_decay": 5e-3} | kept)
         return starts
@@ -157,4 +156,4 @@ class GRAND(Baseline[GRANDConfig]):
 
 def wants_sample(traits: GraphTraits) -> bool:
     """Whether a sample pays: many nodes, and X fits as a dense matrix."""
-    return is_large(traits) and traits.num_features <= FEW_FEATURES
+    return traits.is_large and traits.num_features <= FEW_FEATURES

@@ -41,9 +41,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.baselines.common import InputDropoutConfig
+from elugcn.baselines.common import InputDropoutConfig, Starts, suggest_learned
 from elugcn.baselines.netmf import netmf_embedding
-from elugcn.baselines.search import Starts, is_dense, is_large, suggest_learned
 from elugcn.baselines.similar_nodes import best_pairs, least_similarity
 from elugcn.engine import CSR, Features, GraphInputs, normalized_adjacency
 from elugcn.methods.contract import FitContext, FitResult
@@ -386,7 +385,7 @@ class GSR(NetworkMethod[GSRConfig]):
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """The contrast, the refinement, dropout and decay."""
-        dense = is_dense(traits)
+        dense = traits.is_dense
         found = suggest_learned(
             trial,
             traits,
@@ -401,12 +400,12 @@ class GSR(NetworkMethod[GSRConfig]):
         if dense:
             short = {"pretrain_steps": 60, "pretrain_batch": 4096, "momentum": 0.992}
             return found | short
-        if is_large(traits):
+        if traits.is_large:
             return found | {"pretrain_steps": 100, "momentum": 0.995}
         return found
 
     def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings: where nodes have many neighbours, edges go."""
-        if is_dense(traits):
+        if traits.is_dense:
             return [{"add": 0.0, "remove": 0.1}, {"add": 0.5, "feature_weight": 0.5}]
         return [{}, {"feature_weight": 0.5, "add": 0.5}]

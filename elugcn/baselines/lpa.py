@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from elugcn.baselines.search import Starts, choices
+from elugcn.baselines.common import Starts, choices
 from elugcn.elu.label_propagation import LabelGraph, label_operator, propagate_labels
 from elugcn.methods.contract import FitContext, FitResult, Method
 from elugcn.methods.options import Count, MethodConfig, Share

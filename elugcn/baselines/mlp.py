@@ -12,8 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from elugcn.baselines.common import Baseline
-from elugcn.baselines.search import Starts, choices, keeps_features
+from elugcn.baselines.common import Baseline, Starts, choices
 from elugcn.methods.backbone import MLPConfig, build_mlp
 from elugcn.methods.network import SupervisedRows
 from elugcn.methods.problem import GraphTraits, Problem
@@ -40,7 +39,7 @@ class MLP(Baseline[MLPConfig]):
             "lr": (0.005, 0.01, 0.02),
             "weight_decay": (0.0, 5e-4, 2e-3, 1e-2),
         }
-        if keeps_features(traits):
+        if traits.keeps_features:
             values["feature_norm"] = ("row", "none")
         out = choices(trial, values)
         return out | {"dropout": trial.suggest_float("dropout", 0.0, 0.8, step=0.1)}
@@ -48,4 +47,4 @@ class MLP(Baseline[MLPConfig]):
     def starting_points(self, traits: GraphTraits) -> Starts:
         """The defaults; features left as they are where that may be better."""
         plain = {"feature_norm": "none", "dropout": 0.0, "weight_decay": 1e-2}
-        return [{}, plain] if keeps_features(traits) else [{}]
+        return [{}, plain] if traits.keeps_features else [{}]

@@ -33,9 +33,10 @@ from elugcn.baselines.common import (
     BaselineObjective,
     InputDropoutConfig,
     PerGraph,
+    Starts,
+    suggest,
 )
 from elugcn.baselines.edge_scores import EdgeScorer
-from elugcn.baselines.search import Starts, is_dense, suggest
 from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import (
     CSR,
@@ -137,7 +138,7 @@ class NeuralSparse(Baseline[NeuralSparseConfig]):
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Edges per node, width, temperature, dropout and training."""
-        dense = is_dense(traits)
+        dense = traits.is_dense
         values: dict[str, Any] = {
             "k": (5, 10, 15, 30, 40) if dense else (3, 5, 10, 15),
             "hidden_channels": (64, 128),
@@ -152,7 +153,7 @@ class NeuralSparse(Baseline[NeuralSparseConfig]):
 
     def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings for Cora, or more edges where nodes have many."""
-        if is_dense(traits):
+        if traits.is_dense:
             more = {"k": 30, "dropout": 0.5, "weight_decay": 5e-4}
             return [{"k": 15, "input_dropout": 0.8}, more | {"input_dropout": 0.5}]
         return [{}, {"dropout": 0.5}]

@@ -39,7 +39,9 @@ from elugcn.baselines.common import (
     BaselineConfig,
     BaselineObjective,
     PerGraph,
+    Starts,
     adjacency,
+    suggest,
 )
 from elugcn.baselines.kernel_attention import (
     gumbel_keys,
@@ -49,7 +51,6 @@ from elugcn.baselines.kernel_attention import (
     noisy_attention,
     orthogonal_features,
 )
-from elugcn.baselines.search import Starts, is_dense, is_large, suggest
 from elugcn.engine import (
     CSR,
     GraphInputs,
@@ -272,7 +273,7 @@ class NodeFormer(Baseline[NodeFormerConfig]):
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Width, dropout, how far edges reach, and training."""
         # Neighbours of neighbours join almost all pairs where nodes have many.
-        far = (1, 2) if is_large(traits) else (1, 2, 3)
+        far = (1, 2) if traits.is_large else (1, 2, 3)
         return suggest(
             trial,
             traits,
@@ -280,16 +281,16 @@ class NodeFormer(Baseline[NodeFormerConfig]):
             dropout=(0.0, 0.3, 0.5),
             lr=(0.001, 0.005, 0.01),
             weight_decay=(0.0, 5e-4, 5e-3),
-            rb_order=(0, 1) if is_dense(traits) else far,
+            rb_order=(0, 1) if traits.is_dense else far,
             lambda_link=(0.1, 0.5, 1.0),
         )
 
     def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings for the citation graphs, or for graphs like Photo."""
-        if is_dense(traits):
+        if traits.is_dense:
             near = {"dropout": 0.5, "lr": 0.01, "lambda_link": 0.1}
             return [near, {"dropout": 0.3, "lr": 0.005, "lambda_link": 0.5}]
-        if is_large(traits):
+        if traits.is_large:
             far = {"rb_order": 2, "dropout": 0.3}
             return [far | {"lr": 0.001}, far | {"lr": 0.005}]
         return [{"rb_order": 3}, {"rb_order": 3, "dropout": 0.5, "weight_decay": 5e-3}]

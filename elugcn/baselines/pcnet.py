@@ -29,16 +29,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.common import Baseline, InputDropoutConfig, PerGraph
-from elugcn.baselines.polynomial import polynomial
-from elugcn.baselines.search import (
+from elugcn.baselines.common import (
+    Baseline,
+    InputDropoutConfig,
+    PerGraph,
     Starts,
-    is_dense,
-    is_large,
-    keeps_features,
-    neighbours_unlike,
     suggest,
 )
+from elugcn.baselines.polynomial import polynomial
 from elugcn.engine import CSR, GraphInputs, dropout
 from elugcn.methods.options import Count, NonNegative, Positive, Probability, Steps
 from elugcn.methods.problem import GraphTraits, Shapes
@@ -171,23 +169,23 @@ class PCNet(Baseline[PCNetConfig]):
             "lr": (0.005, 0.01, 0.05),
             "weight_decay": (5e-5, 5e-4, 2e-3, 5e-3),
         }
-        if neighbours_unlike(traits):
+        if traits.neighbours_unlike:
             # Few terms: powers grow at hubs.
             values |= {"self_loops": (True, False), "terms": (4, 6, 10)}
             values |= {"heat": (0.0, 1.0, 1.7, 2.0), "shift": (1.0, 1.3, 1.8)}
             values |= {"weight_decay": (0.0, 5e-5, 1e-3)}
-        if keeps_features(traits):
+        if traits.keeps_features:
             values["input_dropout"] = (0.0, 0.25)
         return suggest(trial, traits, **values)
 
     def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings for graphs of this kind, where they have some."""
-        if neighbours_unlike(traits):
+        if traits.neighbours_unlike:
             return [_SQUIRREL, _CHAMELEON, {}]
-        if is_dense(traits):
-            kept = [_KEPT_FEATURES] if keeps_features(traits) else []
+        if traits.is_dense:
+            kept = [_KEPT_FEATURES] if traits.keeps_features else []
             return [{}, _MANY_EDGES, *kept]
-        return [_PUBMED, {}] if is_large(traits) else [{}, _CITESEER]
+        return [_PUBMED, {}] if traits.is_large else [{}, _CITESEER]
 
 
 _CITESEER: dict[str, Any] = {

@@ -46,9 +46,10 @@ from elugcn.baselines.common import (
     BaselineObjective,
     InputDropoutConfig,
     PerGraph,
+    Starts,
+    suggest_learned,
 )
 from elugcn.baselines.edge_scores import EdgeScorer
-from elugcn.baselines.search import Starts, is_dense, suggest_learned
 from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import CSR, GraphInputs
 from elugcn.methods.options import Count, NonNegative, Probability
@@ -233,7 +234,7 @@ class PTDNet(Baseline[PTDNetConfig]):
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Weights of the terms, gates, dropout and training."""
-        dense = is_dense(traits)
+        dense = traits.is_dense
         found = suggest_learned(
             trial,
             traits,
@@ -250,7 +251,7 @@ class PTDNet(Baseline[PTDNetConfig]):
 
     def starting_points(self, traits: GraphTraits) -> Starts:
         """The defaults, and the authors' weights of the terms for Cora."""
-        if is_dense(traits):
+        if traits.is_dense:
             return [{}, {"lambda_rank": 0.0, "lambda_cons": 0.1}]
         theirs = {"lambda_edges": 0.1, "lambda_rank": 0.01, "lambda_cons": 27.0}
         return [{"gamma": -0.01}, theirs | {"gamma": -0.01, "lr": 0.001}]

@@ -16,8 +16,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from elugcn.baselines.common import Baseline, adjacency
-from elugcn.baselines.search import Starts, keeps_features, suggest
+from elugcn.baselines.common import Baseline, Starts, adjacency, suggest
 from elugcn.engine import CSR, SPARSE_DENSITY, Features, GraphInputs
 from elugcn.methods.network import SupervisedRows
 from elugcn.methods.options import Count, NonNegative, Positive, Steps, TrainConfig
@@ -102,4 +101,4 @@ class SGC(Baseline[SGCConfig]):
     def starting_points(self, traits: GraphTraits) -> Starts:
         """The authors' settings, with more epochs."""
         kept = [{"epochs": 500, "feature_norm": "none"}]
-        return [{"epochs": 500}, *(kept if keeps_features(traits) else [])]
+        return [{"epochs": 500}, *(kept if traits.keeps_features else [])]

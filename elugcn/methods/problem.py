@@ -119,6 +119,30 @@ class GraphTraits:
     directed: bool
     homophily: float
 
+    @property
+    def is_large(self) -> bool:
+        """Whether settings of small citation graphs are far from this graph."""
+        return self.num_nodes > 10_000
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether nodes have many neighbours."""
+        return self.num_edges > 10 * self.num_nodes
+
+    @property
+    def keeps_features(self) -> bool:
+        """Whether features may be better left as they are: few ones, many edges.
+
+        In such graphs (people and pages) a single rare column says much. Scaling and
+        dropout of the features can then cost accuracy.
+        """
+        return self.sparse_features and self.is_dense
+
+    @property
+    def neighbours_unlike(self) -> bool:
+        """Whether edges mostly join different classes; False if that is not known."""
+        return self.homophily < 0.5
+
 
 @dataclass(frozen=True)
 class Problem:
