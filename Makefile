@@ -23,6 +23,18 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
+# The engine's tests with the loops in C under the sanitizers of addresses and of
+# undefined behaviour. PyTorch's own leaks are not looked at.
+sanitize: $(READY)
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	cp -r setup.py pyproject.toml README.md LICENSE elugcn tests "$$folder" && cd "$$folder" && \
+	rm -f elugcn/engine/*.so && export PYTHONPATH="$$folder" && \
+	ELUGCN_SANITIZE=1 $(CURDIR)/$(BIN)/python setup.py -q build_ext --inplace && \
+	export LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" && \
+	export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 && \
+	$(CURDIR)/$(BIN)/python -c 'from elugcn import engine; assert engine.engine_name() == "fast"' && \
+	$(CURDIR)/$(BIN)/python -m pytest tests/engine
+
 $(READY): pyproject.toml setup.py constraints.txt reproduction/pyproject.toml $(wildcard elugcn/engine/loops/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("elugcn needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Say which one to use: make demo PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -2,7 +2,7 @@
 
 They are optional: without a C compiler the package installs all the same, and the
 reference engine does what they do, in more steps. ``ELUGCN_SANITIZE=1`` compiles them
-with the address and undefined-behaviour sanitizers (see ``tests/engine/sanitize.sh``).
+with the address and undefined-behaviour sanitizers; ``make sanitize`` runs the tests so.
 """
 
 import os
