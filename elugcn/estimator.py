@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -18,13 +17,11 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
 from elugcn.api import MAX_SEED, Fitted, fit, load, resolve_config, save
-from elugcn.api.fit import accuracy, is_whole
+from elugcn.api.fit import is_whole
 from elugcn.data.convert import to_data
 from elugcn.data.datasets import dataset_info
 from elugcn.data.labels import check_labels, encode_labels
 from elugcn.data.validation import CheckedGraph, check_data
-from elugcn.elu.low_rank_graph import ELUGraph
-from elugcn.elu.utilization import LabelUtilization
 from elugcn.errors import InputError
 from elugcn.methods.options import unknown_option
 from elugcn.methods.registry import get_method, resolve_name
@@ -36,7 +33,6 @@ Array = NDArray[Any]
 _READING = ("directed", "features", "n_neighbors", "validation_fraction")
 # Attributes of a fitted model that not every method has.
 _ELU_ONLY = ("graph_", "label_utilization_")
-_SPLITS = ("train_mask", "val_mask", "test_mask")
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -72,18 +68,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         feature_names_in_: Names of the columns of X, if it was a data frame.
         fitted_: Everything the fit left.
     """
-
-    classes_: Array
-    transduction_: Array
-    label_distributions_: Array
-    label_utilization_: LabelUtilization
-    graph_: ELUGraph
-    history_: list[dict[str, float]]
-    n_iter_: int
-    notes_: tuple[str, ...]
-    n_features_in_: int
-    feature_names_in_: Array
-    fitted_: Fitted
 
     def __init__(
         self,
@@ -131,23 +115,19 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> Self:
         """Set parameters and options.
 
-        An option holds for every variant of the method ``auto``, also where a loaded
-        model has variants among its options.
+        An option holds for every variant of ``auto``, also in a loaded model.
         """
         own = set(self._get_param_names())
         super().set_params(**{k: v for k, v in params.items() if k in own})
         options = {k: v for k, v in params.items() if k not in own}
-        known = get_method(self.method).Config.model_fields if options else {}
-        for name in options:
-            if name not in known:
-                names = [*sorted(own), *known]
+        if options:
+            kind = get_method(self.method).Config
+            for name in options.keys() - kind.model_fields.keys():
+                names = [*sorted(own), *kind.model_fields]
                 raise InputError(unknown_option(name, names, type(self).__name__))
-        if "variants" in self._options and "variants" not in params:
-            self._options["variants"] = [
-                {k: v for k, v in dict(one).items() if k not in options}
-                for one in self._options["variants"]
-            ]
-        self._options |= options
+            if "variants" in self._options:
+                options = kind.merged(self._options, options)
+            self._options |= options
         return self
 
     def fit(self, X: Any, y: Any = None, *, adjacency: Any = None) -> Self:
@@ -171,10 +151,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seed=seed,
         )
         reading = {name: getattr(self, name) for name in _READING}
+        options = {k: v for k, v in self._options.items() if v is not None}
+        preset = None if self.preset is None else dataset_info(self.preset).name
         fitted = fit(
             graph,
             self.method,
-            resolve_config(self.method, _preset_of(self.preset), None, self._given()),
+            resolve_config(self.method, preset, None, options),
             seed=seed,
             device=self.device,
             n_threads=self.n_threads,
@@ -213,20 +195,22 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labelled nodes if there are none.
         """
         check_is_fitted(self, "fitted_")
+        data = self.fitted_.data
         if y is not None:
             predicted = self.predict(X, adjacency=adjacency)
             codes, classes = encode_labels(y, len(predicted))
             known = codes.numpy() >= 0
             right = predicted[known] == classes[codes.numpy()[known]]
-            return _mean(right)
-        if isinstance(X, Data):
+        elif isinstance(X, Data):
             best = self.predict_proba(X).argmax(axis=1)
             labels = check_labels(X.y, len(best), [], required=False).numpy()
-            return _mean((best == labels)[labels >= 0])
-        data = self.fitted_.data
-        mask = self._mask(X)
-        value = accuracy(self.fitted_.result.logits.argmax(dim=1), data.y, mask)
-        return _mean(np.array([])) if value is None else value
+            right = (best == labels)[labels >= 0]
+        else:
+            best, labels = self.fitted_.result.logits.argmax(dim=1), data.y
+            right = (best == labels)[self._mask(X) & (labels >= 0)].numpy()
+        if not len(right):
+            raise InputError("score needs a labelled node; there is none")
+        return float(np.mean(right))
 
     def save(self, folder: str | Path) -> None:
         """Write ``model.safetensors`` and ``model.json`` into a new directory."""
@@ -242,33 +226,26 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         params: dict[str, Any] = {k: v for k, v in config.items() if v != default[k]}
         params |= {k: fitted.metadata[k] for k in _READING if k in fitted.metadata}
         params["random_state"] = fitted.seed
-        return cls._new(fitted.method, params, folder)._keep(fitted)
-
-    @classmethod
-    def _new(cls, method: str, params: dict[str, Any], folder: str | Path) -> Self:
-        """An estimator for a loaded model."""
-        return cls(method, **params)
+        return cls(fitted.method, **params)._keep(fitted)
 
     def __sklearn_tags__(self) -> Any:
-        """As scikit-learn's: features may be sparse."""
+        """Features may be sparse."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _given(self) -> dict[str, Any]:
-        """The options of the method that the user set."""
-        return dict(self._options)
 
     def _check_parameters(self) -> None:
         """Refuse values that nothing later would name."""
         resolve_name(self.method)
         for name in ("n_neighbors", "n_threads"):
             value = getattr(self, name)
-            optional = name == "n_threads" and value is None
-            if not optional and not (is_whole(value) and value >= 1):
+            if name == "n_threads" and value is None:
+                continue
+            if not is_whole(value) or value < 1:
                 raise InputError(f"{name} must be a whole number from 1; got {value!r}")
-        share = self.validation_fraction
-        if not _is_number(share) or not 0 <= share < 1:
+        share: Any = self.validation_fraction
+        number = isinstance(share, Real) and not isinstance(share, bool)
+        if not number or not 0 <= share < 1:
             raise InputError(
                 f"validation_fraction must be a number from 0 to below 1; got {share!r}"
             )
@@ -306,23 +283,17 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _mask(self, mask: Any) -> Tensor:
         """The nodes of the fitted graph to score."""
-        data = self.fitted_.data
-        test: Tensor = data.test_mask
-        n = test.numel()
+        test: Tensor = self.fitted_.data.test_mask
         if mask is None:
-            return test if bool(test.any()) else data.y >= 0
+            return test if bool(test.any()) else torch.ones_like(test)
         try:
             chosen = torch.as_tensor(mask)
+            given = f"{tuple(chosen.shape)} of {chosen.dtype}"
         except (TypeError, ValueError, RuntimeError):
-            kind = type(mask).__name__
-            raise InputError(
-                f"score takes a mask of {n} booleans, or X and y; got a {kind}"
-            ) from None
-        if chosen.dtype != torch.bool or chosen.shape != (n,):
-            raise InputError(
-                f"score takes a mask of {n} booleans; got {tuple(chosen.shape)} of "
-                f"{chosen.dtype}"
-            )
+            chosen, given = torch.empty(0), f"a {type(mask).__name__}"
+        if chosen.dtype != torch.bool or chosen.shape != test.shape:
+            expected = f"a mask of {test.numel()} booleans, or X and y"
+            raise InputError(f"score takes {expected}; got {given}")
         return chosen
 
     def _keep(self, fitted: Fitted) -> Self:
@@ -342,135 +313,48 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = result.epochs
         self.notes_ = fitted.notes
         self.n_features_in_ = fitted.num_features
-        names = fitted.metadata.get("feature_names")
-        if isinstance(names, list):
+        if names := fitted.metadata.get("feature_names"):
             self.feature_names_in_ = np.asarray(names, dtype=object)
         return self
 
 
 class ELUGCNClassifier(NodeClassifier):
-    """ELU-GCN (ICML 2025) under the names of the paper.
-
-    The same as ``NodeClassifier("elu-gcn")``. An option that is None keeps its default
-    or, with ``preset``, the tuned value of that dataset. All other parameters and the
-    attributes are those of ``NodeClassifier``.
+    """ELU-GCN (ICML 2025): ``NodeClassifier("elu-gcn")`` with seed 0.
 
     Args:
-        hidden_channels: Width of the GCN.
-        dropout: Probability, before every layer.
-        lr: Learning rate of Adam.
-        weight_decay: L2 penalty.
-        epochs: Largest number of epochs.
-        patience: Epochs without a better validation before training stops.
-        eta: η, share of the ELU view in the output.
-        tau: τ, temperature of the contrastive loss.
-        lambda_con: λ, weight of contrast and entropy.
-        beta: β, ridge of the closed form.
-        k: Updates of the label influence Q.
-        form: ``"paper"`` or ``"transposed"`` closed form.
-        init: Unlabelled rows of Q: ``"lpa"``, ``"zero"`` or ``"mlp"``.
-        graph_mode: ``"implicit"``, ``"topk"`` or ``"paper"``.
-        feature_norm: ``"auto"``, ``"row"``, ``"standard"`` or ``"none"``.
-        self_loops: Whether Â has self-loops.
-        preset: As for ``NodeClassifier``, like all that follow.
-        directed: Keep the direction of edges.
-        features: How missing features are made.
-        n_neighbors: Of the graph that is built without an adjacency.
-        validation_fraction: Share of the labels held out.
-        device: Where to train.
-        n_threads: Threads.
-        verbose: Show progress.
         random_state: Seed; None draws one.
-        options: Any other option of the method.
+        parameters: The other parameters of ``NodeClassifier``, and options of the
+            method under the paper's names: ``eta`` (η, share of the ELU view), ``tau``
+            (τ) and ``lambda_con`` (λ) of the contrast, ``beta`` (β, ridge of the closed
+            form), ``k`` (updates of Q), ``form``, ``graph_mode``, ``hidden_channels``,
+            ``dropout``, ``lr``, ``epochs`` and others (``elugcn.elu.options``).
     """
 
-    def __init__(
-        self,
-        *,
-        hidden_channels: int | None = None,
-        dropout: float | None = None,
-        lr: float | None = None,
-        weight_decay: float | None = None,
-        epochs: int | None = None,
-        patience: int | None = None,
-        eta: float | None = None,
-        tau: float | None = None,
-        lambda_con: float | None = None,
-        beta: float | None = None,
-        k: int | None = None,
-        form: str | None = None,
-        init: str | None = None,
-        graph_mode: str | None = None,
-        feature_norm: str | None = None,
-        self_loops: bool | None = None,
-        preset: str | None = None,
-        directed: bool = False,
-        features: str | None = None,
-        n_neighbors: int = 10,
-        validation_fraction: float = 0.2,
-        device: str = "auto",
-        n_threads: int | None = None,
-        verbose: bool = False,
-        random_state: int | None = 0,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            "elu-gcn",
-            preset=preset,
-            directed=directed,
-            features=features,
-            n_neighbors=n_neighbors,
-            validation_fraction=validation_fraction,
-            device=device,
-            n_threads=n_threads,
-            verbose=verbose,
-            random_state=random_state,
-            **options,
-        )
-        self.hidden_channels = hidden_channels
-        self.dropout = dropout
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.eta = eta
-        self.tau = tau
-        self.lambda_con = lambda_con
-        self.beta = beta
-        self.k = k
-        self.form = form
-        self.init = init
-        self.graph_mode = graph_mode
-        self.feature_norm = feature_norm
-        self.self_loops = self_loops
-
-    def _given(self) -> dict[str, Any]:
-        known = get_method(self.method).Config.model_fields
-        own = {k: getattr(self, k) for k in self._get_param_names() if k in known}
-        return {k: v for k, v in own.items() if v is not None} | self._options
+    def __init__(self, *, random_state: int | None = 0, **parameters: Any) -> None:
+        super().__init__("elu-gcn", random_state=random_state, **parameters)
 
     @classmethod
-    def _new(cls, method: str, params: dict[str, Any], folder: str | Path) -> Self:
-        if method != "elu-gcn":
+    def _get_param_names(cls) -> list[str]:
+        """Scikit-learn's list of parameters: the method is not one of them."""
+        names = NodeClassifier._get_param_names()
+        return [name for name in names if name != "method"]
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a saved ELU-GCN."""
+        loaded = NodeClassifier.load(folder)
+        if loaded.method != "elu-gcn":
             raise InputError(
-                f"{folder}: holds a model of method {method!r}; load it with "
+                f"{folder}: holds a model of method {loaded.method!r}; load it with "
                 "NodeClassifier"
             )
-        return cls(**params)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+        params = loaded.get_params()
+        del params["method"]
+        return cls(**params)._keep(loaded.fitted_)
 
 
 def _softmax(logits: Tensor) -> Array:
     return torch.softmax(logits, dim=1).numpy(force=True)
-
-
-def _mean(right: Array) -> float:
-    if not len(right):
-        raise InputError("score needs a labelled node; there is none")
-    return float(np.mean(right))
 
 
 def _seed_of(random_state: Any) -> int:
@@ -485,37 +369,23 @@ def _seed_of(random_state: Any) -> int:
     return int(random_state)
 
 
-def _preset_of(name: str | None) -> str | None:
-    """The dataset whose tuned options are asked for; it must be one."""
-    if name is None:
-        return None
-    try:
-        return dataset_info(name).name
-    except InputError as error:
-        raise InputError(f"preset: {error}") from None
-
-
 def _column_names(X: Any) -> list[str] | None:
     """Names of the columns of a data frame, if all are strings."""
-    columns = getattr(X, "columns", None)
-    if columns is None or not hasattr(X, "to_numpy"):
-        return None
-    names = list(columns)
-    return names if all(isinstance(name, str) for name in names) else None
+    names = list(X.columns) if hasattr(X, "columns") and hasattr(X, "to_numpy") else []
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _check_columns(found: list[str] | None, fitted: Sequence[str] | None) -> None:
+def _check_columns(found: list[str] | None, fitted: list[str] | None) -> None:
     """Refuse a frame with other columns, or in another order."""
-    if found is None or fitted is None:
-        return
-    for expected, name in zip(fitted, found, strict=False):
+    for expected, name in zip(fitted or (), found or (), strict=False):
         if expected != name:
-            moved = "; the order of the columns differs" if name in fitted else ""
+            moved = (
+                "; the order of the columns differs" if name in (fitted or ()) else ""
+            )
             raise InputError(
                 f"X has a column {name!r} where the model was fitted with "
                 f"{expected!r}{moved}"
             )
-    # The number of columns is compared later.
 
 
 def _check_kind(X: Any) -> None:
@@ -537,7 +407,6 @@ def _without_labels(data: Data) -> Data:
     if data.x is None and data.get("num_nodes", None) is None:
         return data  # its labels tell how many nodes there are
     bare = copy.copy(data)
-    for name in ("y", *_SPLITS):
-        if name in bare:
-            bare[name] = None
+    for name in {"y", "train_mask", "val_mask", "test_mask"} & set(data.keys()):
+        bare[name] = None
     return bare

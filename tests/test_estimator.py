@@ -516,7 +516,7 @@ PARAMETERS: dict[str, tuple[dict[str, Any], str]] = {
     "option": ({"epohcs": 1}, "unknown option 'epohcs'.*did you mean 'epochs'"),
     "range": ({"dropout": 2.0}, "dropout must be below 1; got 2.0"),
     "type": ({"epochs": "5"}, "epochs must be a whole number; got '5'"),
-    "preset": ({"preset": "coraa"}, "preset: unknown dataset 'coraa'.*'cora'"),
+    "preset": ({"preset": "coraa"}, "unknown dataset 'coraa'.*'cora'"),
     "features": ({"features": "smell"}, "features.*'smell'"),
     "device": ({"device": "abacus"}, "device must be auto, cpu or cuda"),
     "threads": ({"n_threads": 0}, "n_threads must be a whole number from 1; got 0"),
