@@ -14,7 +14,6 @@ from elugcn.data.labels import encode_labels
 from elugcn.errors import InputError, MissingExtraError
 
 Array = NDArray[Any]
-Edges = tuple[Array, Array, Array | None]
 
 
 def to_data(
@@ -49,15 +48,15 @@ def to_data(
     if y is not None:
         labels, classes = encode_labels(y, n)
     notes: list[str] = []
-    weight: Array | None = None
     if adjacency is None:
         count = min(n_neighbors, n - 1) if or_fewer else n_neighbors
-        source, target = neighbour_graph(x, count)
+        (source, target), weight = neighbour_graph(x, count), None
     else:
         source, target, weight = _edges_of(adjacency, n, notes)
-    data = Data(
+    return Data(
         x=x,
         edge_index=torch.from_numpy(np.stack([source, target]).astype(np.int64)),
+        edge_weight=None if weight is None else torch.from_numpy(weight),
         y=labels,
         name="arrays",
         classes=classes,
@@ -65,12 +64,11 @@ def to_data(
         directed=directed,
         notes=notes,
     )
-    if weight is not None:
-        data.edge_weight = torch.from_numpy(weight)
-    return data
 
 
-def _edges_of(adjacency: Any, n: int, notes: list[str]) -> Edges:
+def _edges_of(
+    adjacency: Any, n: int, notes: list[str]
+) -> tuple[Array, Array, Array | None]:
     """Source, target and weight from any form of adjacency."""
     if hasattr(adjacency, "nodes") and hasattr(adjacency, "edges"):
         adjacency = _from_networkx(adjacency, notes)
@@ -100,8 +98,7 @@ def _from_torch(matrix: Tensor) -> Any:
     if matrix.layout == torch.strided:
         return matrix.numpy()
     entries = matrix.to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
-    row, col = entries.indices().numpy()
-    return sp.coo_array((entries.values().numpy(), (row, col)), entries.shape)
+    return sp.coo_array((entries.values(), entries.indices().numpy()), entries.shape)
 
 
 def _from_networkx(graph: Any, notes: list[str]) -> Any:

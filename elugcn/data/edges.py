@@ -38,26 +38,23 @@ def clean_edges(
     loop = source == target
     zero = np.zeros_like(loop) if weight is None else ~loop & (weight == 0)
     keep = ~loop & ~zero
-    key = source[keep].astype(np.int64) * n + target[keep]
+    given = source[keep].astype(np.int64) * n + target[keep]
     if weight is not None:
         weight = weight[keep].astype(np.float32)
-    given = len(key)
-    key, weight = _largest_per_key(key, weight)
-    dropped = {
+    key, weight = _largest_per_key(given, weight)
+    changes = {
         "self-loops dropped": int(loop.sum()),
         "edges of weight 0 dropped": int(zero.sum()),
-        "repeated edges dropped (largest weight kept)": given - len(key),
+        "repeated edges dropped (largest weight kept)": len(given) - len(key),
     }
-    notes = [f"{what}: {count:,}" for what, count in dropped.items() if count]
     if not directed:
-        distinct = len(key)
+        one_way = len(key)
         back = key % n * n + key // n
         weight = None if weight is None else np.concatenate([weight, weight])
         key, weight = _largest_per_key(np.concatenate([key, back]), weight)
-        if one_way := len(key) - distinct:
-            notes.append(
-                f"edges given in one direction were added in the other: {one_way:,}"
-            )
+        text = "edges given in one direction were added in the other"
+        changes[text] = len(key) - one_way
+    notes = [f"{what}: {count:,}" for what, count in changes.items() if count]
     edge_index = torch.from_numpy(np.stack(np.divmod(key, n)))
     if weight is None or bool((weight == 1).all()):
         return edge_index, None, notes

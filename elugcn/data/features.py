@@ -38,9 +38,10 @@ def as_features(x: Any, name: str) -> Tensor:
         return _from_tensor(x, name)
     if sp.issparse(x):
         return _from_scipy(x, name)
-    values = _from_frame(x, name) if _is_frame(x) else _as_array(x, name)
+    framed = hasattr(x, "columns") and hasattr(x, "to_numpy")
+    values = _from_frame(x, name) if framed else _as_array(x, name)
     _check_shape(values.shape, name)
-    _warn_of_merged_values(values, name, x.columns if _is_frame(x) else None)
+    _warn_of_merged_values(values, name, x.columns if framed else None)
     in_place = isinstance(values, np.memmap) and values.dtype == np.float32
     with warnings.catch_warnings():
         # Features are never written to, so a read-only file is fine.
@@ -79,11 +80,8 @@ def _as_array(x: Any, name: str) -> Array:
             f"{name} is a {type(x).__name__}: expected a numeric array or tensor of "
             "shape [nodes, features]"
         )
-    if isinstance(x, np.memmap):
-        check_numeric(x.dtype, name)
-        return x
     try:
-        values = np.asarray(x)
+        values: Array = x if isinstance(x, np.memmap) else np.asarray(x)
         if values.dtype == object:
             values = values.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -92,13 +90,8 @@ def _as_array(x: Any, name: str) -> Array:
     return values
 
 
-def _is_frame(x: Any) -> bool:
-    """Whether this is a data frame of pandas, polars or similar."""
-    return hasattr(x, "columns") and hasattr(x, "to_numpy")
-
-
 def _from_frame(x: Any, name: str) -> Array:
-    """The columns of a data frame side by side."""
+    """The columns of a data frame of pandas, polars or similar, side by side."""
     columns = []
     for column in x.columns:
         dtype, values = x[column].dtype, np.asarray(x[column])
@@ -107,14 +100,14 @@ def _from_frame(x: Any, name: str) -> Array:
             raise InputError(
                 f"{name}, column {column!r} has dtype {dtype}: expected real numbers"
             )
-        try:
-            columns.append(
-                values.astype(np.float64) if values.dtype == object else values
-            )
-        except (TypeError, ValueError) as error:  # pandas.NA
-            raise InputError(
-                f"{name}, column {column!r} has missing values ({error})"
-            ) from None
+        if values.dtype == object:
+            try:
+                values = values.astype(np.float64)
+            except (TypeError, ValueError):  # pandas.NA
+                raise InputError(
+                    f"{name}, column {column!r} has missing values"
+                ) from None
+        columns.append(values)
     return np.stack(columns, axis=1) if columns else np.empty((len(x), 0))
 
 
@@ -193,18 +186,14 @@ def refuse_nonfinite(x: Tensor) -> None:
         block = values[start : start + rows]
         if bool(torch.isfinite(block.sum(dtype=torch.float64))):
             continue
-        at = (~torch.isfinite(block)).nonzero()
-        if not len(at):
-            continue
-        if x.layout == torch.strided:
-            node, column = start + int(at[0, 0]), int(at[0, 1])
-        else:
-            entry = start + int(at[0, 0])
-            node = int(torch.searchsorted(x.crow_indices(), entry, right=True)) - 1
-            column = int(x.col_indices()[entry])
+        node, *column = (~torch.isfinite(block)).nonzero()[0].tolist()
+        node += start
+        if not column:  # node is the number of an entry
+            column = [int(x.col_indices()[node])]
+            node = int(torch.searchsorted(x.crow_indices(), node, right=True)) - 1
         raise InputError(
             f"the features have a NaN or infinite value at node {node}, column "
-            f"{column}: expected finite numbers"
+            f"{column[0]}: expected finite numbers"
         )
 
 
@@ -230,8 +219,7 @@ def made_features(kind: str, edge_index: Tensor, n: int) -> Tensor:
         return sparse_rows(nodes, nodes[:-1], torch.ones(n), n)
     source, target = edge_index.numpy()
     both, _, _ = clean_edges(source, target, None, n, directed=False)
-    degree = torch.bincount(both[0], minlength=n)
-    return torch.log1p(degree.to(torch.float32)).unsqueeze(1)
+    return torch.log1p(torch.bincount(both[0], minlength=n).float()).unsqueeze(1)
 
 
 def neighbour_graph(x: Tensor, n_neighbors: int) -> tuple[Array, Array]:
@@ -252,14 +240,12 @@ def neighbour_graph(x: Tensor, n_neighbors: int) -> tuple[Array, Array]:
             f"n_neighbors={n_neighbors} does not fit X with {n:,} rows: expected a "
             f"number in 1..{n - 1}"
         )
-    matrix: Any
-    if x.layout == torch.strided:
-        matrix, metric = x.numpy(), "euclidean"
-    else:
+    matrix: Any = x.numpy() if x.layout == torch.strided else None
+    if matrix is None:
         parts = (x.values(), x.col_indices(), x.crow_indices())
         # csr_matrix stores 32-bit indices where they suffice; scikit-learn needs it.
         matrix = sp.csr_matrix(tuple(p.numpy() for p in parts), shape=(n, d))
-        metric = "cosine"
+    metric = "cosine" if sp.issparse(matrix) else "euclidean"
     graph = kneighbors_graph(matrix, n_neighbors, metric=metric, include_self=False)
-    entries = sp.coo_array(graph.maximum(graph.T))
-    return entries.row, entries.col
+    source, target = graph.maximum(graph.T).nonzero()
+    return source, target

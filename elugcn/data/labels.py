@@ -31,19 +31,19 @@ def encode_labels(y: Any, n: int) -> tuple[Tensor, Array]:
         )
     if len(labels) != n:
         raise InputError(f"y has {len(labels):,} labels but X has {n:,} rows")
-    if labels.dtype.kind in "iufb":
-        known = np.ones(n, dtype=bool) if labels.dtype.kind == "b" else labels != -1
-        known &= labels == labels  # not NaN
-        found = labels[known]
-    elif labels.dtype.kind == "U":
+    kind = labels.dtype.kind
+    if kind == "U":
         # numpy writes a NaN among strings as "nan".
         known = (labels != "") & (labels != "nan")
-        found = labels[known]
+    elif kind in "iufb":
+        known = (labels == labels) & ((labels != -1) | (kind == "b"))
     else:
         labels = labels.astype(object)
         known = np.array([not _is_unknown(label) for label in labels], dtype=bool)
-        found = _plain(labels[known])
-    classes, codes = np.unique(found, return_inverse=True)
+    found = labels[known]
+    classes, codes = np.unique(
+        _plain(found) if found.dtype == object else found, return_inverse=True
+    )
     if classes.dtype.kind == "f":
         wrong = classes[~np.isfinite(classes) | (classes != np.floor(classes))]
         if len(wrong):
@@ -74,10 +74,8 @@ def _is_unknown(label: Any) -> bool:
     # pandas.NA is recognised without pandas.
     if label is None or type(label).__name__ == "NAType":
         return True
-    if isinstance(label, str):
-        return label == ""
     number = isinstance(label, int | float | np.number)
-    return bool(number and (label == -1 or label != label))
+    return label == "" if not number else bool(label == -1 or label != label)
 
 
 def _plain(labels: Array) -> Array:
@@ -123,7 +121,7 @@ def check_labels(y: Any, n: int, notes: list[str], *, required: bool) -> Tensor:
     if y.is_complex():
         raise InputError(f"data.y has dtype {y.dtype}: {wanted}")
     if y.is_floating_point():
-        y = torch.where(torch.isnan(y), torch.full_like(y, -1), y)
+        y = y.nan_to_num(nan=-1, posinf=torch.inf, neginf=-torch.inf)
     wrong = (~torch.isfinite(y) | (y != y.floor()) | (y < -1)).nonzero()
     if len(wrong):
         at = int(wrong[0])

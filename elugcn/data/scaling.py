@@ -59,12 +59,10 @@ class FeatureScaler:
             kind = _choose(x)
         if kind not in ("standard", "mixed"):
             return cls(kind)
-        _check_room(x)
-        dense = x if x.layout == torch.strided else x.to_dense()
+        dense = _dense(x)
         std, mean = _std_mean(dense)
         # The rounding error of a constant column grows with its value.
-        skip = std <= 1e-12 * (1 + mean.abs())
-        std[skip] = 1
+        std[std <= 1e-12 * (1 + mean.abs())] = 1
         if kind == "mixed":
             kept = _binary(dense)
             mean[kept], std[kept] = 0, 1
@@ -76,9 +74,7 @@ class FeatureScaler:
             return _row_normalize(x)
         if self.mean is None or self.std is None:
             return x
-        _check_room(x)
-        dense = x if x.layout == torch.strided else x.to_dense()
-        return (dense - self.mean).div_(self.std)
+        return (_dense(x) - self.mean).div_(self.std)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and JSON values to rebuild it from."""
@@ -95,29 +91,25 @@ class FeatureScaler:
         kind = facts["kind"]
         mean, std = tensors.get("scaler.mean"), tensors.get("scaler.std")
         measured = mean is not None and std is not None
-        if (
-            kind not in ("row", "none", "standard", "mixed")
-            or (kind in ("standard", "mixed")) != measured
-        ):
+        kinds = ("standard", "mixed") if measured else ("row", "none")
+        if kind not in kinds:
             raise ValueError("the saved feature scaling is incomplete")
         return cls(kind, mean, std)
 
 
 def _choose(x: Tensor) -> str:
     """What ``auto`` means for these features."""
-    values = x if x.layout == torch.strided else x.values()
+    dense = x.layout == torch.strided
+    values = x if dense else x.values()
     if values.numel() == 0:
         return "none"
     density = int(torch.count_nonzero(values)) / (x.size(0) * x.size(1))
     low, high = float(values.min()), float(values.max())
-    if x.layout != torch.strided:
-        inside = low >= 0 and high <= 1
-        return "row" if density < _SPARSE else "none" if inside else "standard"
-    if density < _SPARSE and low >= 0 and not _outweighed(x):
+    if density < _SPARSE and (not dense or (low >= 0 and not _outweighed(x))):
         return "row"
     if low >= 0 and high <= 1:
         return "none"
-    return "mixed" if bool(_binary(x).any()) else "standard"
+    return "mixed" if dense and bool(_binary(x).any()) else "standard"
 
 
 def _outweighed(x: Tensor) -> bool:
@@ -148,10 +140,10 @@ def _std_mean(x: Tensor) -> tuple[Tensor, Tensor]:
     return (around / x.size(0)).sqrt(), mean
 
 
-def _check_room(x: Tensor) -> None:
-    """Refuse to centre a sparse matrix that would not fit as a dense one."""
+def _dense(x: Tensor) -> Tensor:
+    """The dense matrix; one that would not fit is refused."""
     if x.layout == torch.strided:
-        return
+        return x
     n, d = x.shape
     needed, free = 8.0 * n * d, psutil.virtual_memory().available  # X, and X scaled
     if needed > 0.9 * free:
@@ -160,15 +152,15 @@ def _check_room(x: Tensor) -> None:
             f"needs {needed / 2**30:.1f} GB but only {free / 2**30:.1f} GB are free: "
             "use 'row' or 'none'"
         )
+    return x.to_dense()
 
 
 def _row_normalize(x: Tensor) -> Tensor:
     if x.layout == torch.strided:
         total = x.abs().sum(dim=1, keepdim=True)
-        return x / torch.where(total > 0, total, torch.ones_like(total))
+        return x / torch.where(total > 0, total, 1)
     counts = x.crow_indices().diff()
     row = torch.repeat_interleave(torch.arange(x.size(0)), counts)
     total = torch.zeros(x.size(0)).index_add_(0, row, x.values().abs())
-    total = torch.where(total > 0, total, torch.ones_like(total))
-    scaled = x.values() / total[row]
+    scaled = x.values() / torch.where(total > 0, total, 1)[row]
     return sparse_rows(x.crow_indices(), x.col_indices(), scaled, x.size(1))

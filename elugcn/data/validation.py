@@ -1,7 +1,7 @@
 """The one place where a graph is checked: edges, features, labels and splits."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -79,10 +79,9 @@ def check_data(
     schema = data.get("table_schema", None)
     if features is None and data.x is None and isinstance(schema, TableSchema):
         features = None if schema.features == "columns" else schema.features
-    x = None if features is not None else _features(data, notes)
+    x = _features(data, notes) if features is None else None
     n = _count_nodes(data, x)
-    if directed is None:
-        directed = _is_directed(data)
+    directed = _is_directed(data) if directed is None else directed
     edge_index, edge_weight = _edges(data, n, directed, notes, alerts)
     if x is None:
         x = made_features(str(features), edge_index, n)
@@ -92,17 +91,14 @@ def check_data(
     class_names = _class_names(data, y, notes, require_labels)
     masks = _masks(data, y, notes, require_labels)
     if require_labels:
-        split = complete_split(
-            masks, y.numpy(), val_fraction, test_fraction, seed, notes
-        )
-        alerts += _split_alerts(y, split, class_names)
+        fractions = val_fraction, test_fraction
+        split = complete_split(masks, y.numpy(), *fractions, seed, notes)
+        alerts += _split_alerts(y.numpy(), split, class_names)
         notes += _unreached(edge_index, split.train)
     else:
         none = np.zeros(n, dtype=bool)
         split = Split(*(masks.get(name, none) for name in SPLITS))
-    checked = Data(x=x, edge_index=edge_index, y=y)
-    if edge_weight is not None:
-        checked.edge_weight = edge_weight
+    checked = Data(x=x, edge_index=edge_index, edge_weight=edge_weight, y=y)
     for name, mask in zip(SPLITS, split, strict=True):
         checked[name] = torch.from_numpy(mask.copy())
     checked.class_names = class_names
@@ -135,14 +131,14 @@ def _count_nodes(data: Data, x: Tensor | None) -> int:
     """The number of nodes, on which everything given per node must agree."""
     sizes: dict[str, int] = {}
     if x is not None:
-        sizes["data.x"] = int(x.shape[0])
+        sizes["data.x"] = len(x)
     # If num_nodes is not stored, PyG guesses it from the edges.
-    if "num_nodes" in data and data["num_nodes"] is not None:
-        sizes["data.num_nodes"] = int(data["num_nodes"])
+    if (stored := data.get("num_nodes", None)) is not None:
+        sizes["data.num_nodes"] = int(stored)
     for key in ("y", "x", *SPLITS):
         value = data.get(key, None)
         if not sizes and len(getattr(value, "shape", ())):
-            sizes[f"data.{key}"] = int(value.shape[0])
+            sizes[f"data.{key}"] = len(value)
     if not sizes:
         raise InputError(
             "the number of nodes is unknown: set data.x, data.y or data.num_nodes"
@@ -162,27 +158,24 @@ def _count_nodes(data: Data, x: Tensor | None) -> int:
 def _edges(
     data: Data, n: int, directed: bool, notes: list[str], alerts: list[str]
 ) -> tuple[Tensor, Tensor | None]:
-    edge_index = data.edge_index
-    if not isinstance(edge_index, Tensor):
-        found = "missing" if edge_index is None else f"a {type(edge_index).__name__}"
-        sparse = "adj_t" in data and edge_index is None
+    edges, found, hint = data.edge_index, "", ""
+    if edges is None:
+        found = "is missing"
+        hint = "; adj_t is not read: leave ToSparseTensor out" * ("adj_t" in data)
+    elif not isinstance(edges, Tensor):
+        found = f"is a {type(edges).__name__}"
+    elif edges.dim() != 2 or len(edges) != 2:
+        found = f"has shape {list(edges.shape)}"
+        if edges.dim() == 2 and edges.shape[1] == 2:
+            hint = ", so transpose it: edge_index.t()"
+    elif edges.numel() and not _is_integer(edges.dtype):
+        found = f"has dtype {edges.dtype}"
+    if found:
         raise InputError(
-            f"data.edge_index is {found}: expected an int64 tensor of shape [2, edges]"
-            + ("; adj_t is not read: leave ToSparseTensor out" if sparse else "")
+            f"data.edge_index {found}: expected an int64 tensor of shape [2, edges]"
+            f"{hint}"
         )
-    edge_index = edge_index.detach().cpu()
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        turn = edge_index.dim() == 2 and edge_index.shape[1] == 2
-        raise InputError(
-            f"data.edge_index has shape {list(edge_index.shape)}: expected [2, edges]"
-            + (", so transpose it: edge_index.t()" if turn else "")
-        )
-    wrong_kind = edge_index.is_floating_point() or edge_index.is_complex()
-    if (wrong_kind or edge_index.dtype == torch.bool) and edge_index.numel():
-        raise InputError(
-            f"data.edge_index has dtype {edge_index.dtype}: expected torch.int64"
-        )
-    source, target = edge_index.long().numpy()
+    source, target = edges.long().numpy(force=True)
     outside = (source < 0) | (source >= n) | (target < 0) | (target >= n)
     if outside.any():
         at = int(outside.argmax())
@@ -208,20 +201,25 @@ def _edges(
     return clean, edge_weight
 
 
+def _is_integer(dtype: torch.dtype) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+
+
 def _weights(
     data: Data, source: NDArray[np.int64], target: NDArray[np.int64]
 ) -> NDArray[np.float32] | None:
-    weight, size = data.get("edge_weight", None), len(source)
+    weight, size, found = data.get("edge_weight", None), len(source), ""
     if weight is None:
         return None
-    if not isinstance(weight, Tensor) or weight.is_complex():
-        kind = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
+    if not isinstance(weight, Tensor):
+        found = f"is a {type(weight).__name__}"
+    elif weight.is_complex():
+        found = f"has dtype {weight.dtype}"
+    elif weight.shape not in ((size,), (size, 1)):
+        found = f"has shape {list(weight.shape)}"
+    if found:
         raise InputError(
-            f"data.edge_weight is a {kind}: expected a float tensor of shape [{size}]"
-        )
-    if weight.shape not in ((size,), (size, 1)):
-        raise InputError(
-            f"data.edge_weight has shape {list(weight.shape)}: expected [{size}], one "
+            f"data.edge_weight {found}: expected a float tensor of shape [{size}], one "
             "weight per edge"
         )
     values: NDArray[np.float32] = weight.float().reshape(-1).numpy(force=True)
@@ -240,19 +238,26 @@ def _weights(
 
 def _class_names(data: Data, y: Tensor, notes: list[str], required: bool) -> list[str]:
     """A name per class: those of the graph, else the numbers."""
-    names = _shared_names(data.get("class_names", None))
+    names = data.get("class_names", None)
+    if isinstance(names, list) and names and isinstance(names[0], list | tuple | dict):
+        if any(other != names[0] for other in names):
+            raise InputError(
+                "data.class_names differ between the graphs of the batch: expected "
+                "the same names"
+            )
+        names = names[0]
     present = torch.unique(y[y >= 0]).tolist()
     if required and not present:
         raise InputError("no node has a label: every entry of y is unknown")
     count = present[-1] + 1 if present else 0
-    if count > max(len(y), 2, len(names)):
+    if count > max(len(y), 2, len(names or ())):
         raise InputError(
             f"data.y holds class {count - 1} but the graph has {len(y):,} nodes: "
             "renumber the classes 0..c-1, e.g. y.unique(return_inverse=True)"
         )
     if isinstance(names, dict):
         names = [names.get(label, label) for label in range(count)]
-    names = [str(name) for name in names] or [str(label) for label in range(count)]
+    names = [str(name) for name in names or range(count)]
     if len(names) < count:
         raise InputError(
             f"data.class_names has {len(names)} names but data.y goes up to class "
@@ -270,18 +275,6 @@ def _class_names(data: Data, y: Tensor, notes: list[str], required: bool) -> lis
     return names
 
 
-def _shared_names(names: Any) -> Any:
-    """The names that all graphs of a batch share; other names as they are."""
-    if isinstance(names, list) and names and isinstance(names[0], list | tuple | dict):
-        if any(other != names[0] for other in names):
-            raise InputError(
-                "data.class_names differ between the graphs of the batch: expected "
-                "the same names"
-            )
-        return names[0]
-    return [] if names is None else names
-
-
 # Splits
 
 
@@ -290,11 +283,8 @@ def _masks(
 ) -> dict[str, NDArray[np.bool_]]:
     """The masks that are there, checked, of labelled nodes only."""
     labelled = y >= 0
-    masks = {
-        name: _mask(name, data[name], len(y))
-        for name in SPLITS
-        if data.get(name, None) is not None
-    }
+    given = {name: data.get(name, None) for name in SPLITS}
+    masks = {k: _mask(k, mask, len(y)) for k, mask in given.items() if mask is not None}
     for first, second in combinations(masks, 2):
         if both := int((masks[first] & masks[second]).sum()):
             raise InputError(
@@ -302,62 +292,51 @@ def _masks(
                 f"({int(masks[first].sum()):,} and {int(masks[second].sum()):,} in "
                 "all): expected disjoint masks"
             )
-    if required and "train_mask" in masks:
-        _check_train(masks["train_mask"], labelled)
     for name, mask in masks.items():
-        lost = int((mask & ~labelled).sum())
-        if lost and name != "train_mask":
-            notes.append(f"{lost:,} nodes of {name} have no label and were left out")
+        size, lost = int(mask.sum()), (mask & ~labelled).nonzero().flatten()
+        if name != "train_mask":
+            if len(lost):
+                notes.append(
+                    f"{len(lost):,} nodes of {name} have no label and were left out"
+                )
+        elif required and not size:
+            raise InputError("data.train_mask has no training node")
+        elif required and len(lost):
+            first = f"; the first is node {int(lost[0])}"
+            more = ", and no node with one" if len(lost) == size else first
+            raise InputError(
+                f"data.train_mask has {len(lost):,} nodes without a label (y is -1)"
+                f"{more}"
+            )
     return {name: (mask & labelled).numpy() for name, mask in masks.items()}
 
 
 def _mask(name: str, mask: Any, n: int) -> Tensor:
+    found = hint = ""
     if isinstance(mask, np.ndarray):
         mask = torch.from_numpy(mask)
     if not isinstance(mask, Tensor):
+        found = f"is a {type(mask).__name__}"
+    elif mask.dim() == 2 and len(mask) == n and mask.shape[1] > 1:
+        found = f"has shape {list(mask.shape)}, one column per split"
+        hint = f"; pick one, e.g. data.{name} = data.{name}[:, 0]"
+    elif mask.dtype != torch.bool:
+        found = f"has dtype {mask.dtype}"
+        hint = f"; data.{name}.bool() converts zeros and ones"
+    elif mask.shape not in ((n,), (n, 1)):
+        found = f"has shape {list(mask.shape)}"
+    if found:
         raise InputError(
-            f"data.{name} is a {type(mask).__name__}: expected a bool tensor of "
-            f"shape [{n}]"
+            f"data.{name} {found}: expected a bool tensor of shape [{n}]{hint}"
         )
-    if mask.dim() == 2 and mask.shape[0] == n and mask.shape[1] > 1:
-        raise InputError(
-            f"data.{name} has shape {list(mask.shape)}, one column per split: pick "
-            f"one, e.g. data.{name} = data.{name}[:, 0]"
-        )
-    if mask.dtype != torch.bool:
-        raise InputError(
-            f"data.{name} has dtype {mask.dtype}: expected torch.bool, one entry per "
-            f"node; data.{name}.bool() converts zeros and ones"
-        )
-    if mask.shape not in ((n,), (n, 1)):
-        raise InputError(
-            f"data.{name} has shape {list(mask.shape)}: expected [{n}], one entry per "
-            "node"
-        )
-    return mask.cpu().reshape(n)
+    checked: Tensor = mask.cpu().reshape(n)
+    return checked
 
 
-def _check_train(train: Tensor, labelled: Tensor) -> None:
-    size = int(train.sum())
-    if not size:
-        raise InputError("data.train_mask has no training node")
-    unlabelled = (train & ~labelled).nonzero().flatten()
-    if len(unlabelled):
-        every = len(unlabelled) == size
-        raise InputError(
-            f"data.train_mask has {len(unlabelled):,} nodes without a label (y is -1)"
-            + (
-                ", and no node with one"
-                if every
-                else f"; the first is node {int(unlabelled[0])}"
-            )
-        )
-
-
-def _split_alerts(y: Tensor, split: Split, class_names: list[str]) -> Iterable[str]:
-    labels = y.numpy()
-    held_out = set(labels[split.val | split.test].tolist())
-    if unseen := sorted(held_out - set(labels[split.train].tolist())):
+def _split_alerts(
+    y: NDArray[np.int64], split: Split, class_names: list[str]
+) -> Iterator[str]:
+    if unseen := sorted({*y[split.val | split.test]} - {*y[split.train]}):
         yield (
             f"classes {', '.join(class_names[label] for label in unseen)} occur in "
             "validation or test but have no training label, so they are not learned"
@@ -369,21 +348,17 @@ def _split_alerts(y: Tensor, split: Split, class_names: list[str]) -> Iterable[s
         )
 
 
-def _unreached(edge_index: Tensor, train: NDArray[np.bool_]) -> Iterable[str]:
+def _unreached(edge_index: Tensor, train: NDArray[np.bool_]) -> Iterator[str]:
     """How much of the graph no training label can reach over edges."""
-    if not edge_index.shape[1]:
-        return
-    n = len(train)
-    ones = np.ones(edge_index.shape[1], dtype=np.int8)
+    n, ones = len(train), np.ones(edge_index.shape[1], dtype=np.int8)
     graph = sp.coo_array((ones, tuple(edge_index.numpy())), shape=(n, n))
     count, member = connected_components(graph, directed=False)
-    reached = np.zeros(count, dtype=bool)
-    reached[member[train]] = True
-    if not reached.all():
-        nodes = int((~reached[member]).sum())
+    reached = np.isin(np.arange(count), member[train])
+    if len(ones) and not reached.all():
         yield (
-            f"{int((~reached).sum()):,} of {count:,} components ({nodes:,} nodes) have "
-            "no training label: their nodes are predicted from features alone"
+            f"{int((~reached).sum()):,} of {count:,} components "
+            f"({int((~reached[member]).sum()):,} nodes) have no training label: their "
+            "nodes are predicted from features alone"
         )
 
 
@@ -398,18 +373,16 @@ def _metadata(data: Data, n: int, notes: list[str]) -> dict[str, Any]:
     kept: dict[str, Any] = {"name": "graph" if name is None else str(name)}
     if (ids := data.get("node_ids", None)) is not None:
         kept["node_ids"] = _node_ids(ids, n)
-    if isinstance(classes := data.get("classes", None), np.ndarray):
-        kept["classes"] = classes  # PyG datasets use the name for other things
     if isinstance(names := data.get("feature_names", None), list | tuple):
         kept["feature_names"] = [str(name) for name in names]
-    if isinstance(links := data.get("links", None), Tensor):
-        kept["links"] = links
     if data.get("features_scaled", None) is True:
         kept["features_scaled"] = True
-    schema = data.get("table_schema", None)
-    if isinstance(schema, TableSchema):
-        kept["table_schema"] = schema
-    elif schema is not None:
+    # PyG datasets use some of these names for other things.
+    kinds = {"classes": np.ndarray, "links": Tensor, "table_schema": TableSchema}
+    for key, kind in kinds.items():
+        if isinstance(value := data.get(key, None), kind):
+            kept[key] = value
+    if "table_schema" in data and "table_schema" not in kept:
         notes.append("table_schema is not a TableSchema and was left out")
     return kept
 

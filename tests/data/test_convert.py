@@ -260,7 +260,7 @@ def test_nullable_columns_of_pandas() -> None:
     whole = pd.DataFrame({"a": pd.array([1, 2], dtype="Int64")})
     assert as_features(whole, "X").tolist() == [[1], [2]]
     gap = pd.DataFrame({"a": pd.array([1, None], dtype="Int64")})
-    with pytest.raises(InputError, match="missing values|NaN"):
+    with pytest.raises(InputError, match=r"missing values|NaN"):
         clean(gap, adjacency=np.zeros((2, 2)))
 
 
