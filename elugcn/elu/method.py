@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -43,7 +44,7 @@ class ELUGCN(NetworkMethod[PaperConfig]):
         pretrained = pretrain(problem, config, context)
         fits = fit_rounds(problem, "two-view", config, context, pretrained)
         best = max(fits, key=lambda fit: (not fit.diverged, fit.val_accuracy))
-        return as_result(best, fits, pretrained, context)
+        return as_result(best, fits, pretrained)
 
     def build(self, config: PaperConfig, shapes: Shapes) -> nn.Module:
         """The GCN of stage 2."""
@@ -108,41 +109,30 @@ class ELUGraphOnly(Method[ELUConfig]):
             H = h_source(config, pretrained).logits
             graph = learn_graph(H, labels, pretrained.lpa, config)
             used = graph_in_use(graph, config)
-        result = pretrained.gcn.as_result(context)
-        result.label_utilization = utilization
-        result.graph, result.graph_mode = used, used.mode
-        result.baselines = baselines(pretrained)
-        return result
+        return replace(
+            pretrained.gcn,
+            label_utilization=utilization,
+            graph=used,
+            graph_mode=used.mode,
+            baselines=baselines(pretrained),
+            metadata={},
+        )
 
 
 def as_result(
-    chosen: TwoViewFit,
-    fits: list[TwoViewFit],
-    pretrained: Pretrained,
-    context: FitContext,
+    chosen: TwoViewFit, fits: list[TwoViewFit], pretrained: Pretrained
 ) -> FitResult:
     """The chosen fit, with a record of all of them."""
-    metadata: dict[str, Any] = {
+    record: dict[str, Any] = {
         "chosen": chosen.name,
         "eta": chosen.eta,
-        "best_epoch": chosen.training.epoch,
+        **chosen.metadata,
         "candidates": {fit.name: fit.val_accuracy for fit in fits},
         "etas": {fit.name: fit.eta for fit in fits},
     }
     if diverged := [fit.name for fit in fits if fit.diverged]:
-        metadata["diverged"] = diverged
-    return FitResult(
-        logits=chosen.logits,
-        epochs=chosen.training.n_iter,
-        history=chosen.training.history,
-        seconds=context.seconds,
-        model=chosen.model,
-        label_utilization=chosen.utilization,
-        graph=chosen.graph,
-        graph_mode=chosen.graph.mode,
-        baselines=baselines(pretrained),
-        metadata=metadata,
-    )
+        record["diverged"] = diverged
+    return replace(chosen, metadata=record, baselines=baselines(pretrained))
 
 
 def baselines(pretrained: Pretrained) -> dict[str, Tensor]:

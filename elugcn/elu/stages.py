@@ -25,12 +25,11 @@ from elugcn.elu.self_training import pseudo_label_weights
 from elugcn.elu.trained_model import Summary, TwoViewModel, h_of
 from elugcn.elu.utilization import LabelUtilization, definition_one
 from elugcn.methods.backbone import AnyGCN, build_gcn, build_mlp, build_sampled
-from elugcn.methods.contract import FitContext, Model
-from elugcn.methods.network import Supervised, SupervisedRows, Trained, fit_network
+from elugcn.methods.contract import FitContext, FitResult, Model
+from elugcn.methods.network import Supervised, SupervisedRows, fit_network
 from elugcn.methods.problem import Problem, Shapes
 from elugcn.methods.sampled import SampledObjective
 from elugcn.models.random_propagation import SampledPropagation
-from elugcn.training.loop import TrainResult
 
 
 @dataclass(frozen=True)
@@ -44,33 +43,23 @@ class Pretrained:
     """
 
     lpa: Tensor
-    gcn: Trained
-    mlp: Trained | None = None
+    gcn: FitResult
+    mlp: FitResult | None = None
 
 
-@dataclass(frozen=True)
-class TwoViewFit:
-    """A trained two-view GCN, and what it was trained from.
+@dataclass(kw_only=True)
+class TwoViewFit(FitResult):
+    """A trained two-view GCN, with the S* and the utilization that it started from.
 
     Attributes:
         name: For records.
         val_accuracy: Of the output; NaN without validation nodes.
         eta: η of the output.
-        training: How the training went.
-        logits: The output, n×c.
-        model: For new nodes.
-        utilization: Definition 1 that the fit started from.
-        graph: S*, as it was used.
     """
 
     name: str
     val_accuracy: float
-    eta: float
-    training: TrainResult
-    logits: Tensor
-    model: Model
-    utilization: LabelUtilization
-    graph: ELUGraph
+    eta: float = 0.0
 
     @property
     def diverged(self) -> bool:
@@ -88,42 +77,26 @@ def fit_rounds(
 ) -> list[TwoViewFit]:
     """Stages 1 and 2; each further round starts from the output of the last.
 
-    Args:
-        problem: The graph, as this configuration sees it.
-        name: For records.
-        config: The options.
-        context: Seed, device and clocks.
-        pretrained: What stage 0 left.
-        stage: Number of the first training, for its random numbers.
-
-    Returns:
-        A fit per round; a round that diverges is the last.
+    A round that diverges is the last. ``stage`` numbers the first training, for its
+    random numbers.
     """
-    H = h_source(config, pretrained)
-    source: Model = H.model
-    logits = H.logits
+    source = h_source(config, pretrained)
     prediction = gcn_prediction(problem, config, pretrained)
     fits: list[TwoViewFit] = []
     for i in range(config.rounds):
         utilization = definition_one(pretrained.lpa, prediction)
         with context.clock("graph"):
             labels = expand_labels(problem, utilization, config)
-            graph = learn_graph(logits, labels, pretrained.lpa, config)
+            graph = learn_graph(source.logits, labels, pretrained.lpa, config)
+        title = name if config.rounds == 1 else f"{name}, round {i + 1}"
+        number = stage + 1000 * i  # more stages than a method has members
         fit = train_two_views(
-            problem,
-            name if config.rounds == 1 else f"{name}, round {i + 1}",
-            config,
-            context,
-            graph,
-            utilization,
-            source,
-            # More stages than a configuration has members.
-            stage + 1000 * i,
+            problem, title, config, context, graph, utilization, source.model, number
         )
         fits.append(fit)
         if fit.diverged:
             break
-        logits, source, prediction = fit.logits, fit.model, fit.logits
+        source, prediction = fit, fit.logits
     return fits
 
 
@@ -140,20 +113,20 @@ def pretrain(problem: Problem, config: ELUConfig, context: FitContext) -> Pretra
             config.lpa_steps,
             config.lpa_alpha,
         )
-    gcn = fit_network(
+    gcn, _ = fit_network(
         "gcn", config.gcn(), problem, context, build_gcn, Supervised,
         clock="utilization", title="GCN",
     )  # fmt: skip
-    mlp = None
-    if config.uses_mlp:
-        mlp = fit_network(
-            "mlp", config.mlp(), problem, context, build_mlp, SupervisedRows,
-            clock="pretrain", stage=1, title="MLP",
-        )  # fmt: skip
+    if not config.uses_mlp:
+        return Pretrained(lpa, gcn)
+    mlp, _ = fit_network(
+        "mlp", config.mlp(), problem, context, build_mlp, SupervisedRows,
+        clock="pretrain", stage=1, title="MLP",
+    )  # fmt: skip
     return Pretrained(lpa, gcn, mlp)
 
 
-def h_source(config: ELUConfig, pretrained: Pretrained) -> Trained:
+def h_source(config: ELUConfig, pretrained: Pretrained) -> FitResult:
     """The model that gives H."""
     source = pretrained.gcn if config.h_source == "gcn" else pretrained.mlp
     assert source is not None
@@ -191,14 +164,7 @@ def expand_labels(
 def learn_graph(
     logits: Tensor, labels: Tensor, lpa: Tensor, config: ELUConfig
 ) -> LowRankGraph:
-    """S* in factors, not yet scaled (lines 3 to 7).
-
-    Args:
-        logits: Of the model that gives H, n×c.
-        labels: Labels and pseudo-labels, −1 elsewhere, (n,).
-        lpa: Label distribution, n×c.
-        config: The options.
-    """
+    """S* in factors, not yet scaled (lines 3 to 7), from the logits that give H."""
     graph = learn_elu_graph(
         h_of(logits, config.h_output),
         labels,
@@ -230,7 +196,7 @@ def train_two_views(
     context: FitContext,
     graph: LowRankGraph,
     utilization: LabelUtilization,
-    source: Model,
+    source: Model | None,
     stage: int = 2,
 ) -> TwoViewFit:
     """Train the GCN on Â and S* (eq. 12), then choose η if the options say so.
@@ -258,32 +224,25 @@ def train_two_views(
             )
         return TwoViewObjective(network, problem, config, used, utilization, pseudo)
 
-    trained = fit_network(
+    result, model = fit_network(
         "elu-gcn", config, problem, context, build_network, objective,
         stage=stage, title=name,
     )  # fmt: skip
-    model: Model = trained.model
-    eta, logits, gcn = config.eta, trained.logits, trained.model.network
+    result.label_utilization = utilization
+    result.graph, result.graph_mode = used, used.mode
+    eta, gcn = config.eta, model.network
     if config.uses_elu_view and isinstance(gcn, AnyGCN):
         if config.refit_eta and problem.val_index.numel():
             with torch.no_grad(), context.clock("train"):
                 inputs = problem.inputs.with_elu_graph(used.operator)
                 views = gcn.views(inputs).tensors()
             eta = choose_eta(problem, views, config.eta)
-            logits = mixed(views, eta)
-        if eta:
+            result.logits = mixed(views, eta)
+        if eta and source is not None:
             summary = Summary.of(graph, gcn, problem, config.scaling, config.h_output)
-            model = TwoViewModel(trained.model, eta, summary, source)
-    return TwoViewFit(
-        name=name,
-        val_accuracy=problem.val_accuracy(logits),
-        eta=eta,
-        training=trained.training,
-        logits=logits,
-        model=model,
-        utilization=utilization,
-        graph=used,
-    )
+            result.model = TwoViewModel(model, eta, summary, source)
+    accuracy = problem.val_accuracy(result.logits)
+    return TwoViewFit(**vars(result), name=name, val_accuracy=accuracy, eta=eta)
 
 
 def build_network(config: ELUConfig, shapes: Shapes) -> AnyGCN | SampledPropagation:

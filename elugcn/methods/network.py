@@ -186,7 +186,7 @@ class NetworkMethod(Method[TrainConfigT], Generic[TrainConfigT]):
         self, problem: Problem, config: TrainConfigT, context: FitContext
     ) -> FitResult:
         """Build the network, train it and keep the selected epoch."""
-        trained = fit_network(
+        result, model = fit_network(
             self.name,
             config,
             problem,
@@ -195,9 +195,7 @@ class NetworkMethod(Method[TrainConfigT], Generic[TrainConfigT]):
             lambda network, _: self.objective(network, problem, config, context),
             self.training(config),
         )
-        result = trained.as_result(context)
-        best = {"best_epoch": trained.training.epoch}
-        result.metadata = best | self.metadata(trained.model.network)
+        result.metadata |= self.metadata(model.network)
         return result
 
     def restore(
@@ -214,36 +212,8 @@ class NetworkMethod(Method[TrainConfigT], Generic[TrainConfigT]):
         return NetworkModel(self.name, config, shapes, network.eval(), scaler)
 
 
-@dataclass(frozen=True)
-class Trained:
-    """A trained network.
-
-    Attributes:
-        training: How the training went.
-        model: For new nodes.
-    """
-
-    training: TrainResult
-    model: NetworkModel
-
-    @property
-    def logits(self) -> Tensor:
-        """Of every node, n×c."""
-        return self.training.logits
-
-    def as_result(self, context: FitContext) -> FitResult:
-        """What a method returns that trains this network only."""
-        return FitResult(
-            logits=self.logits,
-            epochs=self.training.n_iter,
-            history=self.training.history,
-            seconds=context.seconds,
-            model=self.model,
-        )
-
-
 def fit_network(
-    name: str,
+    method: str,
     config: TrainConfigT,
     problem: Problem,
     context: FitContext,
@@ -254,11 +224,11 @@ def fit_network(
     clock: str = "train",
     stage: int = 0,
     title: str | None = None,
-) -> Trained:
+) -> tuple[FitResult, NetworkModel]:
     """Build a network, train it and keep the selected epoch.
 
     Args:
-        name: The method that can restore the network.
+        method: Name of the method that can restore the network.
         config: What the network is built from.
         problem: The graph.
         context: Seed, device and clocks.
@@ -267,20 +237,25 @@ def fit_network(
         settings: Of the training; None: those of the configuration.
         clock: Name of the time that the training takes.
         stage: Number of the stage, for its random numbers.
-        title: What the progress display shows; None: the name.
+        title: What the progress display shows; None: the method.
     """
     with context.stage(clock, stage) as workspace:
         network = build(config, problem.shapes).to(context.device)
-        training = train(
-            objective(network, problem),
-            settings or config.training(),
-            problem,
-            workspace,
-            context,
-            title or name,
+        minimised = objective(network, problem)
+        settings = settings or config.training()
+        trained = train(
+            minimised, settings, problem, workspace, context, title or method
         )
-    model = NetworkModel(name, config, problem.shapes, network, problem.scaler)
-    return Trained(training, model)
+    model = NetworkModel(method, config, problem.shapes, network, problem.scaler)
+    result = FitResult(
+        logits=trained.logits,
+        epochs=trained.n_iter,
+        history=trained.history,
+        seconds=context.seconds,
+        model=model,
+        metadata={"best_epoch": trained.epoch},
+    )
+    return result, model
 
 
 def train(
@@ -289,12 +264,12 @@ def train(
     problem: Problem,
     workspace: Workspace,
     context: FitContext,
-    stage: str,
+    title: str,
 ) -> TrainResult:
     """Train to the end; validation nodes of the problem select."""
     target = problem.y[problem.val_index]
     trainer = Trainer(objective, settings, target, workspace)
-    trainer.run_until(settings.epochs, context.progress, stage)
+    trainer.run_until(settings.epochs, context.progress, title)
     return trainer.result()
 
 

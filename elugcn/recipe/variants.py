@@ -168,12 +168,10 @@ class Auto(Method[AutoConfig]):
             fits += fit_rounds(seen, name, member, context, pretrained, 2 + i)
         if config.keep_gcn:
             fits.append(_gcn_member(problem, pretrained, fits[0]))
-        result = as_result(
-            choose(fits, problem, config.ensemble), fits, pretrained, context
-        )
+        result = as_result(choose(fits, problem, config.ensemble), fits, pretrained)
         if config.keep_gcn:
             # Definition 1 is about the plain GCN if that is kept.
-            result.label_utilization = fits[-1].utilization
+            result.label_utilization = fits[-1].label_utilization
         if left_out:
             result.metadata["left_out"] = left_out
         return result
@@ -213,17 +211,14 @@ def _gcn_member(
     problem: Problem, pretrained: Pretrained, first: TwoViewFit
 ) -> TwoViewFit:
     """The plain GCN as a member; the graph is that of the first variant."""
-    gcn = pretrained.gcn
-    return TwoViewFit(
-        name="gcn",
-        val_accuracy=gcn.training.val_accuracy,
-        eta=0.0,
-        training=gcn.training,
-        logits=gcn.logits,
-        model=gcn.model,
-        utilization=definition_one(pretrained.lpa, gcn.logits),
+    gcn = replace(
+        pretrained.gcn,
+        label_utilization=definition_one(pretrained.lpa, pretrained.gcn.logits),
         graph=first.graph,
+        graph_mode=first.graph_mode,
     )
+    accuracy = problem.val_accuracy(gcn.logits)
+    return TwoViewFit(**vars(gcn), name="gcn", val_accuracy=accuracy)
 
 
 def choose(fits: Sequence[TwoViewFit], problem: Problem, ensemble: bool) -> TwoViewFit:
@@ -255,7 +250,7 @@ def choose(fits: Sequence[TwoViewFit], problem: Problem, ensemble: bool) -> TwoV
         name=" + ".join(fit.name for fit in group),
         val_accuracy=problem.val_accuracy(logits),
         logits=logits,
-        model=Blend([fit.model for fit in group], shares),
+        model=Blend([fit.model for fit in group if fit.model is not None], shares),
     )
 
 

@@ -202,7 +202,9 @@ def test_a_round_starts_from_the_output_of_the_last(stage0: Any) -> None:
     assert (one.name, two.name) == ("m, round 1", "m, round 2")
     first = one.logits.argmax(dim=1)
     assert not torch.equal(first, pretrained.gcn.logits.argmax(dim=1))
-    assert torch.equal(two.utilization.gcn, first)
+    assert two.label_utilization is not None
+    assert two.graph is not None
+    assert torch.equal(two.label_utilization.gcn, first)
     assert isinstance(two.model, TwoViewModel)
     assert two.model.source is one.model
     labels = problem.train_labels

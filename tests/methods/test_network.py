@@ -158,12 +158,13 @@ def test_stages_have_random_numbers_of_their_own(checked: Draw) -> None:
     def logits(stage: int, seed: int = 0) -> Tensor:
         context = FitContext(seed)
         torch.manual_seed(99 * stage + seed)
-        trained = fit_network(
+        result, model = fit_network(
             "gcn", config, problem, context, build_gcn, Supervised,
             clock="warm", stage=stage,
         )  # fmt: skip
         assert set(context.seconds) == {"warm"}
-        return trained.logits
+        assert result.model is model
+        return result.logits
 
     first = logits(0)
     assert torch.equal(first, logits(0))

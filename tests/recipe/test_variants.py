@@ -54,9 +54,8 @@ def member(name: str, right: list[float], accuracy: float | None = None) -> TwoV
     rows = torch.stack([p, 1 - p], dim=1)
     rows = torch.where((TARGET == 1).unsqueeze(1), rows.flip(1), rows)
     found = float((p > 0.5).float().mean()) if accuracy is None else accuracy
-    nothing = cast(Any, None)
     model = cast(Any, SimpleNamespace(logits=lambda _: rows.log()))
-    return TwoViewFit(name, found, 0.0, nothing, rows.log(), model, nothing, nothing)
+    return TwoViewFit(name=name, val_accuracy=found, logits=rows.log(), model=model)
 
 
 # --- choosing ----------------------------------------------------------------------
