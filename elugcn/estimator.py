@@ -107,6 +107,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kind = type(self).__name__
         raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        options = self.__dict__.get("_options", {})
+        if name in options:
+            options[name] = value
+        else:
+            super().__setattr__(name, value)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters and options by name."""
         params: dict[str, Any] = super().get_params(deep)

@@ -339,6 +339,8 @@ def test_parameters_round_trip(kind: type[NodeClassifier], data: Data) -> None:
     assert clf.get_params()["k"] == clf.k == 2
     assert twin.set_params(eta=0.5, n_neighbors=3) is twin
     assert (twin.eta, twin.n_neighbors, clf.eta) == (0.5, 3, 0.2)
+    twin.eta = 0.7
+    assert twin.get_params()["eta"] == 0.7
     assert kind(**clf.get_params()).get_params() == clf.get_params()
     with pytest.raises(ValueError, match="unknown option 'nope'"):
         clf.set_params(nope=1)
