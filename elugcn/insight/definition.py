@@ -60,14 +60,14 @@ def label_utilization(
         options = {"self_loops": self_loops}
         gcn = fit(graph, "gcn", options, seed=random_state).result.logits
     given = {"lpa": _values(lpa), "gcn": _values(gcn)}
-    words = [v.ravel() for v in given.values() if v.dtype.kind == "U"]
     if not isinstance(names, list | tuple):
-        names = np.unique(np.concatenate(words)).tolist() if words else []
+        words = [v.ravel() for v in given.values() if v.dtype.kind == "U"]
         if len(words) == 1:
             raise InputError(
                 "lpa and gcn must both name classes or both number them, because "
                 "data.class_names is missing"
             )
+        names = np.unique(np.concatenate(words)) if words else ()
     number = {str(name): i for i, name in enumerate(names)}
     tensors = (_checked(name, v, n, number) for name, v in given.items())
     return definition_one(*tensors)
@@ -76,9 +76,9 @@ def label_utilization(
 def _values(prediction: Any) -> np.ndarray[Any, Any]:
     """A prediction as numbers, or as strings if it names classes."""
     if isinstance(prediction, Tensor):
-        # numpy has no such numbers
-        wide = prediction.dtype == torch.bfloat16
-        return (prediction.float() if wide else prediction).numpy(force=True)
+        # numpy has no bfloat16
+        half = prediction.dtype == torch.bfloat16
+        return (prediction.float() if half else prediction).numpy(force=True)
     array = np.asarray(prediction)
     return array.astype(str) if array.dtype.kind in "OUS" else array
 
@@ -88,22 +88,20 @@ def _checked(
 ) -> Tensor:
     """Scores or class numbers, one row per node."""
     if values.ndim not in (1, 2) or len(values) != n:
-        raise InputError(
-            f"{name} must have one row per node ({n}); got shape {values.shape}"
-        )
+        shape = values.shape
+        raise InputError(f"{name} must have one row per node ({n}); got shape {shape}")
     if values.dtype.kind == "U":
         unknown = sorted(set(values.ravel()) - number.keys())
         if unknown or values.ndim == 2:
-            wrong = (unknown or values.tolist())[0]
+            wrong = str((unknown or values.tolist())[0])
             raise InputError(
-                f"{name} must contain scores, class numbers or class names; got "
-                f"{str(wrong)!r}"
+                f"{name} must contain scores, class numbers or class names; "
+                f"got {wrong!r}"
             )
         return torch.tensor([number[word] for word in values])
     if not np.isfinite(values).all():
         raise InputError(f"{name} must be finite; it contains NaN or infinity")
-    if values.ndim == 1 and n and values.min() < -1:
-        raise InputError(
-            f"{name} must contain classes from 0, or -1; got {values.min()}"
-        )
+    if values.ndim == 1 and values.min(initial=0) < -1:
+        least = values.min()
+        raise InputError(f"{name} must contain classes from 0, or -1; got {least}")
     return torch.as_tensor(values)

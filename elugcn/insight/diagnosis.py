@@ -60,15 +60,14 @@ def diagnose(fitted: Fitted | DiagnosisContext) -> dict[str, Any]:
 
 def overall(use: LabelUtilization, data: Data) -> dict[str, Row]:
     """Number, share and accuracies of the nodes of each kind."""
-    out = {}
+    known, out = evaluated(data), {}
     for name, kind in KINDS.items():
         chosen = use.status == kind
-        known = chosen & evaluated(data)
         out[name] = {
             "nodes": int(chosen.sum()),
             "share": share(chosen),
-            "gcn_accuracy": share(use.gcn == data.y, known),
-            "lpa_accuracy": share(use.lpa == data.y, known),
+            "gcn_accuracy": share(use.gcn == data.y, chosen & known),
+            "lpa_accuracy": share(use.lpa == data.y, chosen & known),
         }
     return out
 
@@ -81,18 +80,14 @@ def by_class(use: LabelUtilization, data: Data, names: list[str]) -> list[Row]:
     """
     rows = []
     for c, name in enumerate(names):
-        predicted = use.gcn == c
-        pulled = use.lpa[predicted & use.nelu]
+        row = group_row(use, data, name, use.gcn == c)
+        row["labels"] = int((data.train_mask & (data.y == c)).sum())
+        row["lpa_nodes"] = int((use.lpa == c).sum())
+        pulled = use.lpa[(use.gcn == c) & use.nelu]
         to = int(torch.bincount(pulled, minlength=1).argmax())
-        rows.append(
-            group_row(use, data, name, predicted)
-            | {
-                "labels": int((data.train_mask & (data.y == c)).sum()),
-                "lpa_nodes": int((use.lpa == c).sum()),
-                "pulled_to": names[to] if pulled.numel() else None,
-                "pulled_share": share(pulled == to),
-            }
-        )
+        row["pulled_to"] = names[to] if pulled.numel() else None
+        row["pulled_share"] = share(pulled == to)
+        rows.append(row)
     return rows
 
 

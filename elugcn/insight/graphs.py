@@ -14,13 +14,12 @@ import torch
 from torch import Tensor
 
 from elugcn.elu.label_propagation import Propagation, normalize_rows, one_hot_rows
-from elugcn.elu.low_rank_graph import ELUGraph, ExplicitGraph, LowRankGraph
+from elugcn.elu.low_rank_graph import ELUGraph
 from elugcn.engine import CSR, Features, normalized_adjacency
 from elugcn.methods.problem import Problem
 
 _COLUMNS = 256  # of X, dense at a time: n×256 instead of n×d
 MAX_ENTRIES = 500_000_000  # of X, dense, above which complexity takes minutes
-_SAMPLE = 2048  # nodes whose pairs are looked at where S* is in factors
 
 
 def compare_graphs(problem: Problem, graph: ELUGraph | None) -> dict[str, Any]:
@@ -33,16 +32,11 @@ def compare_graphs(problem: Problem, graph: ELUGraph | None) -> dict[str, Any]:
     Numbers are None if too few labels are known; complexity also if X has more than
     5·10⁸ entries.
     """
-    data, y = problem.data, problem.data.y
-    source, target = data.edge_index
-    weight, n = getattr(data, "edge_weight", None), problem.num_nodes
+    data, n = problem.data, problem.num_nodes
+    weight = getattr(data, "edge_weight", None)
     edges = normalized_adjacency(data.edge_index, n, weight, False, "row")
-    known = (y[source] >= 0) & (y[target] >= 0) & (source != target)
-    same = (y[source] == y[target])[known].double()
-    original = _measure(edges, problem.label_adj, problem)
-    original["edge_homophily"] = _number(float(same.mean()))
     elu = None if graph is None else _measure(graph, graph, problem)
-    return {"original": original, "elu": elu}
+    return {"original": _measure(edges, problem.label_adj, problem), "elu": elu}
 
 
 def _measure(edges: Propagation, smoothing: Propagation, problem: Problem) -> Any:
@@ -81,25 +75,21 @@ def davies_bouldin(
     x: Features,
     labels: Tensor,
     propagate: Callable[[Tensor], Tensor] = lambda z: z,
-    power: float = 2.0,
 ) -> float:
     """Complexity of the classes in ``propagate(x)`` (Theorem 1); lower is better.
 
     With μ_a the centroid of class a and n_a its nodes,
 
-        S_a = (1/n_a Σ ‖o_i − μ_a‖^q)^(1/q),    M_ab = ‖μ_a − μ_b‖,
+        S_a = √(1/n_a Σ ‖o_i − μ_a‖²),    M_ab = ‖μ_a − μ_b‖,
         C = mean over a of max over b ≠ a of (S_a + S_b) / M_ab.
 
-    Distances add up over columns, so X is propagated 256 columns at a time.
+    Distances add up over columns, so X is propagated 256 columns at a time. It is
+    ``inf`` if two classes share a centroid and NaN for fewer than two classes.
 
     Args:
         x: Features, n×d.
         labels: Class of each node that counts, −1 for the others, (n,).
         propagate: A linear map of n×k to n×k, such as Z ↦ ÂZ.
-        power: q: 2 as in the paper, 1 as in ``sklearn.metrics.davies_bouldin_score``.
-
-    Returns:
-        The index; ``inf`` if two classes share a centroid, NaN for fewer than two.
     """
     nodes = (labels >= 0).nonzero().squeeze(1)
     classes, group = torch.unique(labels[nodes], return_inverse=True)
@@ -115,8 +105,7 @@ def davies_bouldin(
         centroid = total.index_add_(0, group, rows) / count.unsqueeze(1)
         squared += (rows - centroid[group]).square().sum(dim=1)
         between += (centroid.unsqueeze(1) - centroid).square().sum(dim=2)
-    distance = torch.bincount(group, squared ** (power / 2), k) / count
-    spread = distance ** (1 / power)
+    spread = (torch.bincount(group, squared, k) / count).sqrt()
     ratio = (spread.unsqueeze(1) + spread) / between.sqrt()
     # 0/0: two classes that are the same single point can't be told apart either.
     ratio = ratio.nan_to_num(nan=math.inf, posinf=math.inf)
@@ -128,11 +117,8 @@ def class_blocks(labels: Tensor, blocks: int = 48) -> tuple[Tensor, Tensor]:
     """Nodes ordered by class and cut into about ``blocks`` blocks.
 
     Each class gets its share of the blocks, at least one. Blocks of a class differ by
-    at most one node.
-
-    Returns:
-        The block of each node, −1 for nodes without a class, (n,); and the class of
-        each block, ascending.
+    at most one node. Returned are the block of each node, −1 for nodes without a
+    class, and the class of each block, ascending.
     """
     block = torch.full_like(labels, -1)
     block_class: list[int] = []
@@ -159,29 +145,6 @@ def block_means(operator: Propagation | Tensor, block: Tensor, count: int) -> Te
     """The mean entry of each block, zeros included; every block needs a node."""
     size = torch.bincount(block[block >= 0], minlength=count).double()
     return block_sums(operator, block, count) / torch.outer(size, size)
-
-
-def inside_share(graph: ELUGraph | CSR, labels: Tensor) -> float | None:
-    """Share of the positive entries' sum that joins nodes of one class; None if 0.
-
-    Positive entries do not follow from factors. For S* in factors, pairs among at most
-    2,048 nodes are looked at, spread evenly over the classes.
-    """
-    if isinstance(graph, LowRankGraph):
-        known = (labels >= 0).nonzero().squeeze(1)
-        ordered = known[torch.argsort(labels[known], stable=True)]
-        m = min(_SAMPLE, ordered.numel())
-        chosen = ordered[torch.arange(m) * ordered.numel() // max(1, m)]
-        positive = (graph.left[chosen] @ graph.right[chosen].T).clamp(min=0.0).double()
-        same = labels[chosen].unsqueeze(1) == labels[chosen]
-    else:
-        csr = graph.csr if isinstance(graph, ExplicitGraph) else graph
-        assert isinstance(csr, CSR)
-        row, column = labels[csr.row.long()], labels[csr.col.long()]
-        known = (row >= 0) & (column >= 0)
-        positive = csr.value.detach()[known].double().clamp(min=0.0)
-        same = (row == column)[known]
-    return _number(float(positive[same].sum() / positive.sum()))
 
 
 def _columns(x: Features) -> Iterator[Tensor]:

@@ -49,8 +49,8 @@ def write_report(
     Returns:
         ``n_nodes``, ``table_nodes`` (how many are listed) and ``sections`` (anchors).
     """
-    metrics, environment = (_read_json(run_dir / n) for n in (METRICS, ENVIRONMENT))
-    config = _read(run_dir / CONFIG)
+    config, environment = (_read(run_dir / name) for name in (CONFIG, ENVIRONMENT))
+    metrics = _read_json(run_dir / METRICS)
     content = collect(fitted or load(run_dir), metrics, config, environment, notes)
     page = _page(content)
     with atomic_file(out or run_dir / REPORT) as file:
@@ -129,14 +129,11 @@ def _figures(content: Content) -> dict[str, list[tuple[str, Markup]]]:
         if curve is not None:
             image = figures.svg(curve, title.split()[-1], f"{title} over the epochs")
             drawn["training"].append((title, image))
-    heat = content.heat
-    for title, means, inside in heat.graphs if heat else ():
-        figure = figures.heat_figure(
-            means, heat.block_class if heat else [], content.names
-        )
-        share = format_percent(inside)
-        caption = f"{title}: {share} of the weight joins nodes of one class"
-        drawn["graph"].append((caption, figures.svg(figure, title.split()[0], caption)))
+    if content.heat is not None:
+        for title, means in content.heat.means.items():
+            figure = figures.heat_figure(means, content.heat.block_class, content.names)
+            image = figures.svg(figure, title.split()[0], f"{title}: means of blocks")
+            drawn["graph"].append((title, image))
     return drawn
 
 

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.metrics import (
-    confusion_matrix,
-    precision_recall_fscore_support,
-    recall_score,
-)
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix, recall_score
 from torch import Tensor
+from torch_geometric.data import Data
 
 from elugcn.api import Fitted
 from elugcn.api.fit import accuracy
-from elugcn.elu.low_rank_graph import ELUGraph
+from elugcn.elu.label_propagation import Propagation
 from elugcn.elu.utilization import LabelUtilization
-from elugcn.engine import CSR
 from elugcn.errors import InputError
-from elugcn.insight import DiagnosisContext, diagnose, suggest_labels
+from elugcn.insight import DiagnosisContext, Suggestion, diagnose, suggest_labels
 from elugcn.insight.diagnosis import KINDS, by_class, share
-from elugcn.insight.graphs import block_means, class_blocks, inside_share
+from elugcn.insight.graphs import block_means, class_blocks
 from elugcn.methods.problem import GraphView
 
 BASELINES = {"gcn": "GCN", "mlp": "MLP", "lpa": "label propagation"}
@@ -32,11 +29,11 @@ SPLITS = {"train_mask": "training", "val_mask": "validation", "test_mask": "test
 TABLE_LIMIT = 2000
 _MAX_CLASSES = 40  # listed in a table
 _MAX_CONFUSION = 15  # classes of a confusion matrix that can be read
-_MAX_LETTERS = 100  # of a name
 _SUGGESTIONS, _SUGGEST_BELOW = 10, 200_000  # nodes; the choice holds n×256 numbers
 _FEW_LABELS = 0.5
 
 Row = dict[str, Any]
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -68,16 +65,11 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Heat:
-    """Both graphs as mean entries of the same blocks of nodes, by class.
+    """Both graphs as mean entries of the same blocks of nodes, ordered by class."""
 
-    ``graphs`` holds title, means and the share of weight inside classes per graph;
-    ``chance`` is the share of pairs of nodes of one class.
-    """
-
-    graphs: list[tuple[str, Tensor, float | None]]
+    means: dict[str, Tensor]
     block_class: list[int]
     nodes: int
-    chance: float
     by_prediction: bool
 
 
@@ -103,12 +95,13 @@ class Content:
     heat: Heat | None
     history: list[dict[str, float]]
     best_epoch: int | None
-    suggestions: list[Row]
+    suggestions: list[Suggestion]
     rows: list[Row]
     low_confidence: float
     columns: list[Row]
+    seconds: dict[str, float]
     config: str
-    facts: list[tuple[str, str]]
+    environment: str
     notes: list[str]
 
 
@@ -116,30 +109,24 @@ def collect(
     fitted: Fitted,
     metrics: Mapping[str, Any],
     config: str,
-    environment: Mapping[str, Any],
+    environment: str,
     notes: tuple[str, ...] = (),
 ) -> Content:
     """Everything that the report of a run shows."""
     context = DiagnosisContext(fitted)
+    names = context.names = [clean(name) for name in context.names]
+    context.ids = [clean(one) for one in context.ids]
     data, result = fitted.data, fitted.result
-    names = [clean(name) for name in context.names]
-    evaluation = evaluated_nodes(fitted)
-    scores, confusion, class_rows, calibrated = [], [], [], None
-    if evaluation is not None:
-        mask, predicted = evaluation.mask, result.logits.argmax(dim=1)
-        scores = model_scores(fitted, evaluation)
-        class_rows = class_scores(fitted, evaluation, names)
-        calibrated = calibration(fitted.proba[mask], data.y[mask])
-        if len(names) <= _MAX_CONFUSION:
-            confusion = _confusion(data.y[mask], predicted[mask], len(names)).tolist()
     # A saved model keeps Definition 1 but not the graph.
     known = context.has_graph or result.label_utilization is not None
     use = context.use if known else None
-    rows, low = node_rows(fitted, use, names, context.ids)
+    evaluation = evaluated_nodes(fitted)
+    confusion = None if evaluation is None else _confusion(fitted, evaluation)
+    rows, low = node_rows(context, use)
+    groups, findings = utilization_groups(context, use)
     best, schema = result.metadata.get("best_epoch"), data.get("table_schema", None)
     edges, said = metrics.get("n_edges"), metrics.get("notes")
     said = said if isinstance(said, list) else []
-    groups, findings = utilization_groups(context, use)
     return Content(
         dataset=clean(str(metrics.get("dataset", ""))),
         method=fitted.method,
@@ -148,10 +135,14 @@ def collect(
         n_labels=int(data.train_mask.sum()),
         names=names,
         evaluation=evaluation,
-        scores=scores,
-        confusion=confusion,
-        class_scores=class_rows,
-        calibration=calibrated,
+        scores=[] if evaluation is None else model_scores(fitted, evaluation),
+        confusion=(
+            []
+            if confusion is None or len(names) > _MAX_CONFUSION
+            else confusion.tolist()
+        ),
+        class_scores=[] if confusion is None else class_scores(data, confusion, names),
+        calibration=None if evaluation is None else calibration(fitted, evaluation),
         lpa_steps=context.steps,
         statuses=[] if use is None else utilization_rows(fitted, use, evaluation),
         groups=groups,
@@ -163,17 +154,15 @@ def collect(
         suggestions=suggestions(context),
         rows=rows,
         low_confidence=low,
-        columns=[
-            row | {"column": clean(row["column"])}
-            for row in (schema.report() if schema is not None else ())
-        ],
+        columns=[] if schema is None else schema.report(),
+        seconds=result.seconds,
         config=config,
-        facts=_flat({"seconds": result.seconds, **environment}),
-        notes=[clean(str(note), 500) for note in (*said, *notes)],
+        environment=environment,
+        notes=[str(note) for note in (*said, *notes)],
     )
 
 
-def clean(text: str, most: int = _MAX_LETTERS) -> str:
+def clean(text: str, most: int = 100) -> str:
     """A name of bounded length that can be written as UTF-8."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -229,52 +218,49 @@ def clearly_differs(right: Tensor, others_right: Tensor) -> bool:
     return abs(b - c) > 2.0 * math.sqrt(b + c)
 
 
-def class_scores(fitted: Fitted, evaluation: Evaluation, names: list[str]) -> list[Row]:
+def class_scores(data: Data, confusion: Counts, names: list[str]) -> list[Row]:
     """Recall, precision and most frequent error of the true classes."""
-    data, c = fitted.data, len(names)
-    truth = data.y[evaluation.mask]
-    predicted = fitted.result.logits.argmax(dim=1)[evaluation.mask]
-    precision, recall, _, nodes = precision_recall_fscore_support(
-        truth, predicted, labels=range(c), zero_division=np.nan
-    )
-    wrong = _confusion(truth, predicted, c)
-    np.fill_diagonal(wrong, 0)
-    labels = torch.bincount(data.y[data.train_mask], minlength=c)
-    largest = np.sort(np.argsort(-nodes, kind="stable")[:_MAX_CLASSES])
+    right, nodes = confusion.diagonal(), confusion.sum(axis=1)
+    given, wrong = confusion.sum(axis=0), confusion - np.diag(right)
+    labels = torch.bincount(data.y[data.train_mask], minlength=len(names))
+    largest = np.argsort(-nodes, kind="stable")[:_MAX_CLASSES]
     return [
         {
             "name": names[i],
             "labels": int(labels[i]),
             "nodes": int(nodes[i]),
-            "recall": float(recall[i]) if nodes[i] else None,
-            "precision": None if np.isnan(precision[i]) else float(precision[i]),
+            "recall": float(right[i] / nodes[i]) if nodes[i] else None,
+            "precision": float(right[i] / given[i]) if given[i] else None,
             "confused_with": names[wrong[i].argmax()] if wrong[i].any() else None,
         }
-        for i in largest.tolist()
+        for i in sorted(largest.tolist())
     ]
 
 
-def _confusion(truth: Tensor, predicted: Tensor, num_classes: int) -> Any:
-    return confusion_matrix(truth, predicted, labels=range(num_classes))
+def _confusion(fitted: Fitted, evaluation: Evaluation) -> Counts:
+    """Nodes per true and predicted class, c×c."""
+    truth, logits = fitted.data.y[evaluation.mask], fitted.result.logits
+    predicted = logits[evaluation.mask].argmax(dim=1)
+    table: Counts = confusion_matrix(truth, predicted, labels=range(logits.size(1)))
+    return table
 
 
-def calibration(proba: Tensor, y: Tensor, bins: int = 10) -> Calibration:
+def calibration(fitted: Fitted, evaluation: Evaluation, bins: int = 10) -> Calibration:
     """Confidence and accuracy in bins of equal width without the empty ones."""
-    confidence, predicted = proba.double().max(dim=1)
-    right = (predicted == y).double()
+    mask = evaluation.mask
+    confidence, predicted = fitted.proba[mask].double().max(dim=1)
+    right = (predicted == fitted.data.y[mask]).double()
     place = (confidence * bins).long().clamp(max=bins - 1)
     found = []
     for b in torch.unique(place).tolist():
         inside = place == b
-        size = int(inside.sum())
-        found.append(
-            (float(confidence[inside].mean()), float(right[inside].mean()), size)
-        )
+        sure, share = float(confidence[inside].mean()), float(right[inside].mean())
+        found.append((sure, share, int(inside.sum())))
     return Calibration(
         bins=found,
         confidence=float(confidence.mean()),
         accuracy=float(right.mean()),
-        error=sum(size * abs(a - c) for c, a, size in found) / len(y),
+        error=sum(size * abs(a - c) for c, a, size in found) / evaluation.nodes,
     )
 
 
@@ -313,18 +299,15 @@ def utilization_groups(
     if context.has_graph:
         found = diagnose(context)
     classes = found.get("classes") or by_class(use, context.data, context.names)
-    largest = sorted(classes, key=lambda row: -row["nodes"])[:_MAX_CLASSES]
+    sizes = sorted((row["nodes"] for row in classes), reverse=True)
+    least = max(1, sizes[:_MAX_CLASSES][-1])
     groups = {
-        "predicted class": [
-            row | {"name": clean(row["name"])}
-            for row in classes
-            if row in largest and row["nodes"]
-        ],
+        "predicted class": [row for row in classes if row["nodes"] >= least],
         "number of neighbours": found.get("degrees"),
         "edges to the nearest label": found.get("distances"),
     }
-    findings = [clean(text, 500) for text in found.get("findings", ())]
-    return {title: rows for title, rows in groups.items() if rows}, findings
+    filled = {title: rows for title, rows in groups.items() if rows}
+    return filled, found.get("findings", [])
 
 
 def heat(context: DiagnosisContext) -> Heat | None:
@@ -338,51 +321,37 @@ def heat(context: DiagnosisContext) -> Heat | None:
         guessed = context.fitted.result.logits.argmax(dim=1)
         labels = torch.where(labels >= 0, labels, guessed)
     block, block_class = class_blocks(labels)
-    graphs: list[tuple[str, ELUGraph | CSR]] = [("ELU graph", learned)]
+    graphs: dict[str, Propagation] = {}
     if context.has_graph:
         # Self-loops would outshine every edge.
-        adj = GraphView(self_loops=False).adjacency(data)
-        graphs.insert(0, ("Original graph", adj))
-    size = torch.bincount(labels[labels >= 0]).double()
-    return Heat(
-        graphs=[
-            (
-                title,
-                block_means(graph, block, len(block_class)),
-                inside_share(graph, labels),
-            )
-            for title, graph in graphs
-        ],
-        block_class=block_class.tolist(),
-        nodes=int(size.sum()),
-        chance=float((size**2).sum() / size.sum() ** 2),
-        by_prediction=by_prediction,
-    )
+        graphs["Original graph"] = GraphView(self_loops=False).adjacency(data)
+    graphs["ELU graph"] = learned
+    count = len(block_class)
+    means = {title: block_means(graph, block, count) for title, graph in graphs.items()}
+    nodes = int((labels >= 0).sum())
+    return Heat(means, block_class.tolist(), nodes, by_prediction)
 
 
-def suggestions(context: DiagnosisContext) -> list[Row]:
+def suggestions(context: DiagnosisContext) -> list[Suggestion]:
     """The next nodes to label; none without the graph or on a very large one."""
     if not context.has_graph or context.data.num_nodes > _SUGGEST_BELOW:
         return []
     try:
-        found = suggest_labels(context, _SUGGESTIONS)
+        return suggest_labels(context, _SUGGESTIONS)
     except InputError:  # every node has its label
         return []
-    return [
-        asdict(one) | {"node": clean(one.node), "gcn": clean(one.gcn)} for one in found
-    ]
 
 
 def node_rows(
-    fitted: Fitted, use: LabelUtilization | None, names: list[str], ids: list[str]
+    context: DiagnosisContext, use: LabelUtilization | None
 ) -> tuple[list[Row], float]:
     """The nodes of the table, and the confidence below which a quarter of all lies.
 
     Of more than 2,000 nodes those to look at first: NELU and unreachable nodes, then
     the others, each with the least confident first.
     """
-    data = fitted.data
-    confidence, predicted = fitted.proba.max(dim=1)
+    data, names = context.data, context.names
+    confidence, predicted = context.fitted.proba.max(dim=1)
     order = torch.argsort(confidence, stable=True)
     low = float(confidence[order[(len(order) - 1) // 4]])
     if use is not None and len(order) > TABLE_LIMIT:
@@ -393,7 +362,7 @@ def node_rows(
         label, best = int(data.y[i]), int(predicted[i])
         rows.append(
             {
-                "id": clean(ids[i]),
+                "id": context.ids[i],
                 "label": names[label] if label >= 0 else "",
                 "prediction": names[best],
                 "confidence": float(confidence[i]),
@@ -403,19 +372,3 @@ def node_rows(
             }
         )
     return rows, low
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Names and values of nested facts, without the unknown ones."""
-    out: list[tuple[str, str]] = []
-    for key, value in values.items():
-        name = clean(f"{prefix}{key}")
-        if isinstance(value, Mapping):
-            out += _flat(value, f"{name} ")
-        elif isinstance(value, bool):
-            out.append((name, "yes" if value else "no"))
-        elif isinstance(value, float):
-            out.append((name, f"{value:.2f}"))
-        elif value is not None:
-            out.append((name, clean(str(value), 300)))
-    return out

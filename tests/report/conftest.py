@@ -48,7 +48,7 @@ def records(folder: Path, **metrics: Any) -> Path:
 
 def contents(fitted: Fitted, **metrics: Any) -> Content:
     """What the report of a model shows."""
-    return collect(fitted, {"dataset": "six", "n_edges": 5} | metrics, "lr: 0.01", {})
+    return collect(fitted, {"dataset": "six", "n_edges": 5} | metrics, "lr: 0.01", "")
 
 
 def write_tables(folder: Path) -> tuple[Path, Path]:
