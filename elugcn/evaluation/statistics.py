@@ -10,7 +10,6 @@ import numpy as np
 from scipy import stats
 
 Pair = tuple[int, int]  # split and seed
-MIN_WILCOXON_PAIRS = 6  # with fewer, no outcome of the test is below 5 %
 
 
 class Summary(NamedTuple):
@@ -35,8 +34,6 @@ class Difference:
         low: Lower end of the 95 % t confidence interval.
         high: Upper end of it.
         t_pvalue: Of the paired t-test; None where all differences are equal.
-        wilcoxon_pvalue: Of the signed-rank test; None below 6 pairs, or where all
-            differences are 0.
         pairs: How many pairs there were.
     """
 
@@ -44,7 +41,6 @@ class Difference:
     low: float
     high: float
     t_pvalue: float | None
-    wilcoxon_pvalue: float | None
     pairs: int
 
 
@@ -72,17 +68,15 @@ def paired_difference(
     if len(common) < 2:
         return None
     # Accuracies are counts. Equal differences may differ in the last digits here;
-    # ranks and variances must not see that.
+    # the variance must not see that.
     d = np.round([100.0 * (ours[p] - theirs[p]) for p in common], 9)
     low = high = mean = float(d.mean())
-    t_pvalue = wilcoxon_pvalue = None
+    t_pvalue = None
     if np.ptp(d) > 0:
         test = stats.ttest_1samp(d, 0.0)
         t_pvalue = float(test.pvalue)
         low, high = map(float, test.confidence_interval(0.95))
-    if d.size >= MIN_WILCOXON_PAIRS and d.any():
-        wilcoxon_pvalue = float(stats.wilcoxon(d).pvalue)
-    return Difference(mean, low, high, t_pvalue, wilcoxon_pvalue, d.size)
+    return Difference(mean, low, high, t_pvalue, d.size)
 
 
 def without_minus_zero(value: float, digits: int) -> float:

@@ -27,7 +27,7 @@ def test_difference_by_hand() -> None:
     assert (found.low, found.high) == pytest.approx((2 - 12.7062, 2 + 12.7062))
     # t = 2 with one degree of freedom: p = 1 − 2·atan(2)/π.
     assert found.t_pvalue == pytest.approx(1 - 2 * np.arctan(2) / np.pi)
-    assert (found.wilcoxon_pvalue, found.pairs) == (None, 2)
+    assert found.pairs == 2
 
 
 @pytest.mark.parametrize("n", [2, 5, 6, 10])
@@ -42,10 +42,6 @@ def test_difference_against_scipy(n: int) -> None:
     interval = test.confidence_interval(0.95)
     assert found.t_pvalue == pytest.approx(test.pvalue)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
-    if n < 6:
-        assert found.wilcoxon_pvalue is None
-    else:
-        assert found.wilcoxon_pvalue == pytest.approx(stats.wilcoxon(a - b).pvalue)
 
 
 def test_too_few_pairs() -> None:
@@ -58,12 +54,11 @@ def test_equal_differences() -> None:
     found = paired_difference(same, same)
     assert found is not None
     assert (found.mean, found.low, found.high) == (0, 0, 0)
-    assert (found.t_pvalue, found.wilcoxon_pvalue) == (None, None)
+    assert found.t_pvalue is None
     found = paired_difference({k: v + 0.1 for k, v in same.items()}, same)
     assert found is not None
     assert (found.mean, found.low, found.high) == pytest.approx((10, 10, 10))
     assert found.t_pvalue is None
-    assert found.wilcoxon_pvalue == pytest.approx(2 / 2**7)
 
 
 @pytest.mark.parametrize(

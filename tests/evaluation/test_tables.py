@@ -22,7 +22,7 @@ def table() -> Comparison:
     cells = [
         Cell(
             "auto", "cora", Summary(84.0, 0.5, 10), published=Published(84.29, 0.39),
-            difference=Difference(2.5, 2.0, 3.0, 0.0004, 0.002, 10),
+            difference=Difference(2.5, 2.0, 3.0, 0.0004, 10),
             seconds=12.34, peak_rss_mb=512.6, best=True,
         ),
         Cell("auto", "a_b", Summary(None, None, 0), 2, ("no memory",)),
@@ -130,7 +130,7 @@ def test_some_rows_and_json(table: Comparison) -> None:
 
 def test_missing_runs_and_zeros_are_marked(table: Comparison) -> None:
     cell = table.cells["auto", "cora"]
-    few = Difference(-0.001, -0.004, 0.5, 0.04, None, 5)
+    few = Difference(-0.001, -0.004, 0.5, 0.04, 5)
     short = replace(cell, summary=Summary(84.0, 0.5, 5), difference=few, most=10)
     assert ours(short) == "84.00 ± 0.50 [5 of 10]"
     assert difference_text(short) == "+0.00 [0.00, 0.50], p = 0.040, 5 pairs"
