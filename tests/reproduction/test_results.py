@@ -1,0 +1,136 @@
+"""What is published: the store, the pages that it gives, the paper's numbers."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from elugcn_reproduction.experiments import ALL, NAMES, get_experiments
+from elugcn_reproduction.experiments.base import Scope
+from elugcn_reproduction.page import write_overview
+from elugcn_reproduction.published import DATASETS, METHODS, published
+from elugcn_reproduction.runner import reproduce
+
+from elugcn.evaluation import Job, Store
+from elugcn.evaluation.jobs import differing
+from elugcn.methods.presets import all_presets, preset
+from elugcn.tuning import read_trials
+
+RESULTS = Path(__file__).parents[2] / "reproduction" / "results"
+PAPER = Path(__file__).parents[2] / "reproduction/elugcn_reproduction/paper_results.csv"
+
+
+@pytest.fixture(scope="module")
+def stored() -> Store:
+    return Store(RESULTS)
+
+
+@pytest.fixture(scope="module")
+def pages(stored: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Every page, made again from the store."""
+    folder = tmp_path_factory.mktemp("results")
+    for one in get_experiments(ALL):
+        scope = Scope(quick=False, seeds=one.seeds)
+        reproduce(one, scope, stored, None, folder, f"elugcn reproduce {one.name}")
+    listed = [(e.name, e.title, e.question) for e in get_experiments(ALL)]
+    write_overview(folder, listed, ("table1", "social"))
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_pages_are_what_the_store_gives(name: str, pages: Path) -> None:
+    for ending in ("csv", "md"):
+        made = (pages / f"{name}.{ending}").read_text()
+        assert made == (RESULTS / f"{name}.{ending}").read_text()
+
+
+def test_the_overview_is_of_these_pages(pages: Path) -> None:
+    assert (pages / "README.md").read_text() == (RESULTS / "README.md").read_text()
+
+
+def test_every_stored_run_is_of_a_job_of_today(stored: Store) -> None:
+    names = [field.name for field in fields(Job)]
+    records = list(stored.records())
+    assert len(records) >= 6772
+    for record in records:
+        job = Job(**{name: record[name] for name in names})
+        assert job.key == record["key"]
+        assert stored.result(job) is record
+        assert record["packages"]["elugcn"] == record["version"]
+        if record["version"] == "0.1.0":  # says so, with the name that made it
+            old = {"auto": "elu-gcn", "elu-gcn": "elu-gcn-paper"}
+            assert record["original_method"] == old.get(job.method, job.method)
+            assert record["commit"]
+        assert 0 <= record["test_accuracy"] <= 1
+
+
+def test_cora_by_hand(stored: Store) -> None:
+    """The cell of the first table, from its records with nothing in between."""
+    tuned = differing("elu-gcn", preset("elu-gcn", "cora"))
+    runs = [
+        r["test_accuracy"]
+        for r in stored.records()
+        if (r["method"], r["dataset"], r["labels_per_class"])
+        == ("elu-gcn", "cora", None)
+        and r["measure"] is None
+        and r["seed"] < 10
+        and r["options"] == tuned
+    ]
+    assert len(runs) == 10
+    with (RESULTS / "table1.csv").open() as file:
+        (row,) = [
+            r
+            for r in csv.DictReader(file)
+            if (r["method"], r["dataset"]) == ("elu-gcn", "cora")
+        ]
+    assert float(row["mean"]) == pytest.approx(100 * sum(runs) / 10, abs=1e-4)
+    assert (row["paper_mean"], row["paper_std"]) == ("84.29", "0.39")
+
+
+def test_trials_chose_the_presets() -> None:
+    trials = read_trials(RESULTS)
+    assert len(trials) >= 1300
+    searches: dict[tuple[str, str], list[dict]] = {}
+    for trial in trials:
+        assert 0 <= trial["val_accuracy"] <= 1 or trial["error"]
+        searches.setdefault((trial["method"], trial["dataset"]), []).append(trial)
+    assert {dataset for _, dataset in searches} <= all_presets().keys()
+    best = max(searches["elu-gcn", "cora"], key=lambda trial: trial["val_accuracy"])
+    assert (best["number"], best["val_accuracy"]) == (1, 0.819)
+    assert preset("elu-gcn", "cora")["hidden_channels"] == 32
+    assert best["options"]["hidden_channels"] == 32
+
+
+def test_the_papers_numbers(data_dir: Path) -> None:
+    specified = data_dir.parent / "specs" / "paper_results.csv"
+    if specified.is_file():
+        assert PAPER.read_text() == specified.read_text()
+    elif not PAPER.is_file():
+        pytest.fail("no numbers of the paper")
+
+
+def test_the_papers_numbers_under_our_names() -> None:
+    with PAPER.open() as file:
+        rows = [r for r in csv.DictReader(file) if r["table"] != "ablation"]
+    ours = {theirs: name for name, theirs in METHODS.items() if name != "auto"}
+    places = {theirs: name for name, theirs in DATASETS.items()}
+    found = 0
+    for row in rows:
+        dataset = places.get(row["dataset"], row["dataset"])
+        number = published(ours.get(row["method"], row["method"]), dataset)
+        found += 1
+        assert number is not None
+        if row["mean"] == "OOM":
+            assert number.mean is None
+        else:
+            assert (number.mean, number.std) == (float(row["mean"]), float(row["std"]))
+    assert found == 115
+    # Typed from the paper.
+    assert published("elu-gcn", "cora").mean == 84.29  # type: ignore[union-attr]
+    assert published("gcn", "squirrel").mean == 43.43  # type: ignore[union-attr]
+    assert published("gcn-lpa", "caltech36").mean == 89.12  # type: ignore[union-attr]
+    assert published("+ELU graph", "cora").std == 0.55  # type: ignore[union-attr]
+    assert published("cogsl", "pubmed").mean is None  # type: ignore[union-attr]
+    assert published("lpa", "cora") is None
+    assert published("elu-gcn", "digits") is None
