@@ -39,6 +39,7 @@ from elugcn.baselines.common import (
     InputDropoutConfig,
     Starts,
     adjacency,
+    pattern_of,
     suggest_learned,
 )
 from elugcn.baselines.similar_nodes import best_partners
@@ -139,8 +140,7 @@ class BAGCNNetwork(nn.Module):
         left, right = self.biaffine(asks, asked)
         index, score = best_partners(left, right, self.config.k, adjacency(inputs))
         there = score > -torch.inf
-        crow = F.pad(there.sum(dim=1).cumsum(0), (1, 0)).int()
-        return CSR(crow, index[there].int(), torch.ones_like(score[there]), len(left))
+        return pattern_of(there.sum(dim=1), index[there])
 
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Fused logits n×c, with shortcuts found for this graph."""

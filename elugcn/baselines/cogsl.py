@@ -23,14 +23,13 @@ with ``view_steps``, ``classifier_steps`` and ``mi_steps`` steps in each round t
 and a shared projection give to each node on either graph. It is a loss: to subtract it
 in (a) makes the views say less about each other. An epoch is one step of (b).
 
-This is a sparse variant, for graphs on which the published dense code runs out of
-memory. V₂ holds the ``k`` largest PageRank entries of each row where the paper keeps
-all; an estimator re-weights the pairs that its view holds, where the paper also offers
-pairs two hops apart; InfoNCE compares ``anchors`` sampled nodes; views are fixed,
-without dropout, while classifiers learn; dropout is on nodes, not on pairs; classifiers
-also drop entries of X. The defaults follow what is in public use for Cora, with a
-smaller learning rate of the estimators and fewer steps and rounds (5, 1, 10 and 200
-there). A step costs O(nnz(X)·h + E·h), E the entries of both views.
+This is a sparse variant: V₂ holds the ``k`` largest PageRank entries of each row where
+the paper keeps all; an estimator re-weights the pairs that its view holds, where the
+paper also offers pairs two hops apart; InfoNCE compares ``anchors`` sampled nodes;
+views are fixed, without dropout, while classifiers learn; dropout is on nodes, not on
+pairs; classifiers also drop entries of X. The defaults follow what is in public use for
+Cora, with a smaller learning rate of the estimators and fewer steps and rounds (5, 1,
+10 and 200 there). A step costs O(nnz(X)·h + E·h), E the entries of both views.
 """
 
 from __future__ import annotations
@@ -51,6 +50,7 @@ from elugcn.baselines.common import (
     InputDropoutConfig,
     PerGraph,
     Starts,
+    pattern_of,
     suggest_learned,
 )
 from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN
@@ -88,8 +88,8 @@ class CoGSLConfig(InputDropoutConfig):
     Attributes:
         restart: Probability of a restart in the PageRank.
         k: Entries per row of the PageRank.
-        mu1: μ₁, the weight of what is learned about the first view.
-        mu2: μ₂, the same of the second view.
+        mu1: μ₁.
+        mu2: μ₂.
         lam: l of the fusion.
         power: a of the fusion.
         tau: Temperature of InfoNCE.
@@ -129,9 +129,6 @@ class CoGSLConfig(InputDropoutConfig):
         return min(0.1, max(0.05, math.log1p(self.growth * turn)))
 
 
-# --- views and their fusion --------------------------------------------------------
-
-
 def topk_pagerank(adj: CSR, alpha: float, k: int, steps: int = STEPS) -> CSR:
     """The k largest entries, not zero, of each row of Π = α (I − (1 − α) Â)⁻¹.
 
@@ -156,20 +153,15 @@ def topk_pagerank(adj: CSR, alpha: float, k: int, steps: int = STEPS) -> CSR:
         column[rows], order = at.sort(dim=1)
         value[rows] = largest.gather(1, order)
     stored = value > 0
-    crow = F.pad(stored.sum(dim=1).cumsum(0), (1, 0)).to(adj.crow.dtype)
-    return CSR(crow, column[stored].to(adj.col.dtype), value[stored], n)
+    return pattern_of(stored.sum(dim=1), column[stored]).with_values(value[stored])
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A view V_i, and where the entries of V' + V'ᵀ come from.
+    """A view V_i, ``given``, and ``both``, the pattern of V_i + V_iᵀ.
 
-    Attributes:
-        given: V_i, whose entries the estimator re-weights.
-        both: The pattern of V_i + V_iᵀ.
-        here: For each entry (u, v) of ``both`` the place of (u, v) in V_i; nnz(V_i) if
-            there is none.
-        there: The same of (v, u).
+    For each entry (u, v) of the latter, ``here`` is the place of (u, v) in V_i, or
+    nnz(V_i) if there is none, and ``there`` the place of (v, u).
     """
 
     given: CSR
@@ -180,19 +172,17 @@ class View:
     @classmethod
     def of(cls, given: CSR) -> View:
         """Lay out V + Vᵀ, O(nnz log nnz)."""
-        n, nnz, dtype = given.shape[0], given.nnz, given.crow.dtype
+        n, nnz = given.shape[0], given.nnz
         row, col = given.row, given.col.long()
         key = row * n + col
         union = torch.unique(torch.cat([key, col * n + row]))
         u, v = union // n, union % n
-        crow = F.pad(torch.bincount(u, minlength=n).cumsum(0), (1, 0))
 
         def places(wanted: Tensor) -> Tensor:
             at = torch.searchsorted(key, wanted).clamp_(max=max(0, nnz - 1))
             return torch.where(key[at] == wanted, at, nnz) if nnz else at
 
-        ones = torch.ones(u.numel(), device=u.device)
-        both = CSR(crow.to(dtype), v.to(dtype), ones, n)
+        both = pattern_of(torch.bincount(u, minlength=n), v)
         # The transpose of a symmetric Â is no use: π is not symmetric.
         given = replace(given, symmetric=False)
         return cls(given, both, places(union), places(v * n + u))
@@ -293,18 +283,9 @@ class CoGSLNetwork(nn.Module):
         return self.classify(inputs.x, self.views(inputs))[0][-1]
 
 
-# --- mutual information ------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Some rows of a view V'', for what is computed of a sample of nodes only.
-
-    Attributes:
-        nodes: The rows.
-        part: The pattern of these rows.
-        places: Where their entries stand in V''.
-    """
+    """Rows ``nodes`` of a view V'': their pattern, and where its entries stand in V''."""
 
     nodes: Tensor
     part: CSR
@@ -313,14 +294,11 @@ class Anchors:
     @classmethod
     def of(cls, view: Propagation, nodes: Tensor) -> Anchors:
         """The rows ``nodes`` of a view, O(their entries)."""
-        pattern, start = view.matrix, view.matrix.crow.long()
+        start = view.matrix.crow.long()
         count = (start[1:] - start[:-1])[nodes]
-        crow = F.pad(count.cumsum(0), (1, 0))
-        shift = (start[nodes] - crow[:-1]).repeat_interleave(count)
+        shift = (start[nodes] - count.cumsum(0) + count).repeat_interleave(count)
         places = torch.arange(shift.numel(), device=shift.device) + shift
-        values = torch.ones(places.numel(), device=places.device)
-        crow = crow.to(pattern.crow.dtype)
-        part = CSR(crow, pattern.col[places], values, pattern.n_cols)
+        part = pattern_of(count, view.matrix.col[places], view.matrix.n_cols)
         return cls(nodes, part, places)
 
     def rows(self, view: Propagation, z: Tensor) -> Tensor:
@@ -366,9 +344,6 @@ class MutualInformation(nn.Module):
         one, two, star = (self.project(slope(z + b)) for z, b, slope in parts)
         to_fused = info_nce(star, one, self.tau) + info_nce(star, two, self.tau)
         return 0.3 * info_nce(one, two, self.tau) + 0.35 * to_fused
-
-
-# --- turns -------------------------------------------------------------------------
 
 
 class CoGSLObjective(BaselineObjective[CoGSLNetwork, CoGSLConfig]):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from torch import nn
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from elugcn.engine import CSR, GraphInputs
 from elugcn.methods.contract import FitContext
 from elugcn.methods.network import NetworkMethod, Supervised
-from elugcn.methods.options import NetworkConfig, Probability, TrainConfig
+from elugcn.methods.options import MAX_COUNT, NetworkConfig, Probability, TrainConfig
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.training.loop import Objective
 
@@ -71,6 +73,17 @@ def adjacency(inputs: GraphInputs) -> CSR:
     """Â as a matrix: these methods read its entries, or all its powers."""
     assert isinstance(inputs.adj, CSR)
     return inputs.adj
+
+
+def pattern_of(counts: Tensor, col: Tensor, n_cols: int | None = None) -> CSR:
+    """A matrix of ones from the number of entries of each row and their columns.
+
+    It is square unless ``n_cols`` says otherwise.
+    """
+    n = counts.numel() if n_cols is None else n_cols
+    dtype = torch.int32 if max(col.numel(), n) < MAX_COUNT else torch.int64
+    crow = F.pad(counts.cumsum(0), (1, 0)).to(dtype)
+    return CSR(crow, col.to(dtype), torch.ones(col.numel(), device=col.device), n)
 
 
 class PerGraph(Generic[Derived]):
