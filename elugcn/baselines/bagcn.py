@@ -16,12 +16,12 @@ our choice:
     Z  = Z₁ + β Z₂
     L  = CE(Z) + ω (CE(Z₁) + CE(Z₂)) + μ InfoNCE(proj H₁, proj H₂)
 
-In InfoNCE up to ``anchors`` random nodes are compared; the same node is the positive.
-The best v are found without gradients, over all pairs in blocks of rows, O(n²·m), every
-``refresh`` epochs; the scores of the n·k pairs that are kept are computed again with
-gradients. The logits of any graph are those of shortcuts found with the selected
-weights, so validation selects among the epochs after which the shortcuts are found
-anew. Other epochs cost O((nnz(X) + n·k)·(m + h) + E·h).
+InfoNCE compares up to ``anchors`` random nodes. The best v are found without gradients,
+over all pairs in blocks of rows, O(n²·m), every ``refresh`` epochs; the scores of the
+n·k pairs that are kept are computed again with gradients. The logits of any graph are
+those of shortcuts found with the selected weights, so validation selects among the
+epochs after which the shortcuts are found anew. Other epochs cost O((nnz(X) + n·k)·(m +
+h) + E·h).
 """
 
 from __future__ import annotations
@@ -181,10 +181,10 @@ class BAGCNObjective(BaselineObjective[BAGCNNetwork, BAGCNConfig]):
     def loss(self, epoch: int) -> Tensor:
         """L."""
         config, both = self.config, self.model.views(self.inputs, self.pairs)
-        total = self._cross_entropy(both.logits)
+        total = self.cross_entropy(both.logits)
         if config.omega:
-            each = [self._cross_entropy(z) for z in (both.local, both.distant)]
-            total = total + config.omega * (each[0] + each[1])
+            own = self.cross_entropy(both.local) + self.cross_entropy(both.distant)
+            total = total + config.omega * own
         if config.mu:
             n = both.logits.size(0)
             some = torch.randperm(n, device=both.logits.device)[: config.anchors]
@@ -197,10 +197,6 @@ class BAGCNObjective(BaselineObjective[BAGCNNetwork, BAGCNConfig]):
         """Logits of the validation nodes, with shortcuts found anew."""
         self.pairs = self.model.shortcuts(self.inputs)
         return self.model.views(self.inputs, self.pairs).logits[self.val_index]
-
-    def _cross_entropy(self, logits: Tensor) -> Tensor:
-        known = logits.index_select(0, self.train_index)
-        return F.cross_entropy(known, self.target)
 
 
 class BAGCN(Baseline[BAGCNConfig]):

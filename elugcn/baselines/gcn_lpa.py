@@ -140,7 +140,7 @@ class GCNLPAObjective(BaselineObjective[GCNLPANetwork, GCNLPAConfig]):
         """L."""
         config, edges = self.config, self.model.edges(self.inputs)
         logits = self.model.convolve(self.inputs.x, edges)
-        loss = F.cross_entropy(logits.index_select(0, self.train_index), self.target)
+        loss = self.cross_entropy(logits)
         if not config.lambda_lpa:
             return loss
         q = self.labels

@@ -24,10 +24,8 @@ authors' code allows. An epoch costs O(S·nnz(X)·h + S·K·E·h).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elugcn.baselines.common import Baseline, BaselineObjective, Starts, suggest
@@ -72,26 +70,20 @@ class GRANDConfig(RandomPropagationConfig):
     patience: Steps = 200
 
 
-def grand_loss(
-    outputs: Sequence[Tensor], nodes: Tensor, target: Tensor, config: GRANDConfig
-) -> Tensor:
-    """L for the logits n×c of every draw and the classes of the training nodes."""
-    labelled = [F.cross_entropy(z.index_select(0, nodes), target) for z in outputs]
-    total = sum(labelled[1:], labelled[0]) / len(labelled)
-    if config.lambda_cons:
-        # A single draw is still compared with its own sharpened form.
-        consistency = consistency_loss(outputs, config.sharpening)
-        total = total + config.lambda_cons * consistency
-    return total
-
-
 class Agreement(BaselineObjective[RandomPropagation | FlexibleGCN, GRANDConfig]):
     """L, with draws of all nodes."""
 
     def loss(self, epoch: int) -> Tensor:
         """L of an epoch."""
-        outputs = self.model.views(self.inputs, draws=self.config.draws).tensors()
-        return grand_loss(outputs, self.train_index, self.target, self.config)
+        config = self.config
+        outputs = self.model.views(self.inputs, draws=config.draws).tensors()
+        labelled = [self.cross_entropy(z) for z in outputs]
+        total = sum(labelled[1:], labelled[0]) / len(labelled)
+        if config.lambda_cons:
+            # A single draw is still compared with its own sharpened form.
+            consistency = consistency_loss(outputs, config.sharpening)
+            total = total + config.lambda_cons * consistency
+        return total
 
 
 class GRAND(Baseline[GRANDConfig]):

@@ -98,9 +98,6 @@ class GSRConfig(InputDropoutConfig):
     remove: Share = 0.0
 
 
-# --- 1. pre-training ---------------------------------------------------------------
-
-
 class HeldOut:
     """The normalised graph, a symmetric pattern without diagonal, less some edges."""
 
@@ -151,20 +148,20 @@ class Encoders(nn.Module):
         self,
         queries: Sequence[Tensor],
         keys: Sequence[Tensor],
-        negatives: Sequence[Tensor],
-        same: Tensor,
+        positive: Tensor,
+        negatives: Tensor,
         intra: float,
     ) -> Tensor:
-        """L of a batch, from queries and keys B×h and negatives N×h of each view.
+        """L of a batch: queries B×h and the keys of all nodes, n×h, of each view.
 
-        Keys and negatives have rows of length 1. ``same``, B×N, is where a negative is
-        the node that the query should find.
+        Query i should find the node ``positive[i]`` among the ``negatives``.
         """
         total = queries[0].new_zeros(())
         for a, b in ((0, 1), (1, 0)):
-            within = contrast(F.normalize(queries[a]), keys[a], negatives[a], same)
-            decoded = F.normalize(self.decoders[a](queries[a]))
-            across = contrast(decoded, keys[b], negatives[b], same)
+            within = contrast(queries[a], keys[a], positive, negatives)
+            across = contrast(
+                self.decoders[a](queries[a]), keys[b], positive, negatives
+            )
             total = total + intra * within / 2 + (1.0 - intra) * across / 2
         return total
 
@@ -174,10 +171,13 @@ def encode(encoders: nn.ModuleList, xs: Sequence[Features], adj: CSR) -> list[Te
     return [f(GraphInputs(x, adj)) for f, x in zip(encoders, xs, strict=True)]
 
 
-def contrast(query: Tensor, key: Tensor, negatives: Tensor, same: Tensor) -> Tensor:
-    """The mean of C over a batch, O(B·N·h)."""
-    right = (query * key).sum(dim=1, keepdim=True)
-    wrong = (query @ negatives.T).masked_fill(same, -torch.inf)
+def contrast(query: Tensor, key: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
+    """The mean of C over a batch of queries B×h, keys n×h of length 1; O(B·N·h)."""
+    query = F.normalize(query)
+    right = (query * key[positive]).sum(dim=1, keepdim=True)
+    wrong = query @ key[negatives].T
+    # The node that a query should find is not among its negatives.
+    wrong = wrong.masked_fill(positive[:, None] == negatives, -torch.inf)
     logits = torch.cat([right, wrong], dim=1) / TAU
     return F.cross_entropy(logits, logits.new_zeros(len(logits), dtype=torch.long))
 
@@ -246,12 +246,7 @@ def _batch_loss(
     queries = [z[u] for z in encode(views.encoders, xs, adj)]
     with torch.no_grad():
         keys = [F.normalize(z) for z in encode(slow, xs, adj)]
-    positives, negatives = [z[v] for z in keys], [z[other] for z in keys]
-    same = v[:, None] == other
-    return views.loss(queries, positives, negatives, same, config.intra)
-
-
-# --- 2. refinement -----------------------------------------------------------------
+    return views.loss(queries, keys, v, other, config.intra)
 
 
 def undirected(graph: CSR) -> CSR:
@@ -316,9 +311,6 @@ def refine(graph: CSR, embedding: Tensor, add: float, remove: float) -> Refined:
     kept = (row != col) & ~torch.isin(key, gone[0] * n + gone[1])
     edges = torch.cat([torch.stack([col, row])[:, kept], new, new.flip(0)], dim=1)
     return Refined(edges, new, gone)
-
-
-# --- 3. the method -----------------------------------------------------------------
 
 
 class GSR(NetworkMethod[GSRConfig]):

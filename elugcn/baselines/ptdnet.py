@@ -37,7 +37,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -209,7 +208,7 @@ class PTDNetObjective(BaselineObjective[PTDNetNetwork, PTDNetConfig]):
         config = self.config
         logits = torch.stack([d.logits for d in draws])
         mean = logits.mean(dim=0)
-        total = F.cross_entropy(mean.index_select(0, self.train_index), self.target)
+        total = self.cross_entropy(mean)
         if config.lambda_edges:
             for alpha in (a for d in draws for a in d.scores if a.numel()):
                 stay = open_probability(alpha, tau, config.gamma, config.zeta)

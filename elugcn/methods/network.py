@@ -42,7 +42,10 @@ class Supervised(Objective):
 
     def loss(self, epoch: int) -> Tensor:
         """CE(Ŷ, Y) over the training nodes."""
-        logits = self.network(self.inputs)
+        return self.cross_entropy(self.network(self.inputs))
+
+    def cross_entropy(self, logits: Tensor) -> Tensor:
+        """CE(Ŷ, Y) over the training nodes, of the logits of all nodes."""
         # The gradient of index_select is added up in place, that of indexing copied.
         return F.cross_entropy(logits.index_select(0, self.train_index), self.target)
 
