@@ -285,7 +285,7 @@ class CoGSLNetwork(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Rows ``nodes`` of a view V'': their pattern, and where its entries stand in V''."""
+    """Rows ``nodes`` of a view V'': their pattern and the places of its entries."""
 
     nodes: Tensor
     part: CSR

@@ -1,10 +1,10 @@
 """NeuralSparse: each node keeps the k neighbours that help the task.
 
 Zheng et al., "Robust Graph Representation Learning via Neural Sparsification", ICML
-2020. An MLP scores every edge by the features of its ends (``edge_scores``, joint).
-Node i draws k of its neighbours without replacement, in proportion to the softmax of
-its scores s_i·:
+2020. An MLP scores every edge by the features of its ends. Node i draws k of its
+neighbours without replacement, in proportion to the softmax of its scores s_i·:
 
+    s_ij = wᵀ σ(U x_i + V x_j + b) + c
     the k largest of s_ij + g_ij,  g from Gumbel(0, 1)
     y_ij = softmax over the kept j of (s_ij + g_ij) / τ,   w_ij = y_ij · (number kept)
 
@@ -26,6 +26,7 @@ import math
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elugcn.baselines.common import (
@@ -36,13 +37,18 @@ from elugcn.baselines.common import (
     Starts,
     suggest,
 )
-from elugcn.baselines.edge_scores import EdgeScorer
-from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
+from elugcn.baselines.weighted_gcn import (
+    EdgeScorer,
+    Propagation,
+    WeightedGCN,
+    off_diagonal,
+)
 from elugcn.engine import (
     CSR,
     Features,
     GraphInputs,
     dropout,
+    dropout_linear,
     row_softmax,
     row_topk,
     some_entries,
@@ -51,6 +57,8 @@ from elugcn.methods.options import Count, NonNegative
 from elugcn.methods.problem import GraphTraits, Shapes
 
 COLDEST = 0.05
+# Edges scored at once where no gradient is needed, so that they stay in the cache.
+BLOCK = 8192
 
 
 class NeuralSparseConfig(InputDropoutConfig):
@@ -75,6 +83,25 @@ class NeuralSparseConfig(InputDropoutConfig):
         return max(COLDEST, math.exp(-self.rate * (epoch - epoch % self.refresh)))
 
 
+class PairScorer(EdgeScorer):
+    """The score s_ij: hidden units see both ends."""
+
+    def __init__(self, in_channels: int, channels: int) -> None:
+        super().__init__(in_channels, channels, channels, 2 * in_channels)
+
+    def ends(self, x: Features) -> tuple[Tensor, Tensor]:
+        """What each node contributes as receiver and as sender, O(nnz(X)·s)."""
+        receiver, sender = dropout_linear(x, self.weight, 0.0).chunk(2, dim=1)
+        return receiver + self.bias, sender.contiguous()
+
+    def forward(self, ends: tuple[Tensor, Tensor], row: Tensor, col: Tensor) -> Tensor:
+        """Scores of the edges from ``col`` to ``row``, O(E·s)."""
+        receiver, sender = ends
+        pair = receiver.index_select(0, row) + sender.index_select(0, col)
+        scores: Tensor = F.relu(pair) @ self.head + self.offset
+        return scores
+
+
 def gumbel(like: Tensor) -> Tensor:
     """Standard Gumbel noise."""
     # −log of an exponential variable; the smallest float keeps it finite.
@@ -90,7 +117,7 @@ class NeuralSparseNetwork(nn.Module):
     def __init__(self, config: NeuralSparseConfig, shapes: Shapes) -> None:
         super().__init__()
         self.config = config
-        self.scorer = EdgeScorer(shapes.in_channels, config.scorer_channels)
+        self.scorer = PairScorer(shapes.in_channels, config.scorer_channels)
         self.gcn = WeightedGCN(config, shapes, 0.0)
         # A buffer, so that it is selected, saved and restored with the weights.
         self.register_buffer("temperature", torch.ones(()))
@@ -99,12 +126,14 @@ class NeuralSparseNetwork(nn.Module):
     def sparsify(self, x: Features, pattern: CSR) -> tuple[CSR, Tensor]:
         """The kept edges and their weights; drawn anew in training."""
         ends = self.scorer.ends(x)
-        scores = self.scorer.all_scores(ends, pattern)
+        with torch.no_grad():
+            at = (torch.split(i, BLOCK) for i in (pattern.row, pattern.col))
+            scores = torch.cat([self.scorer(ends, *i) for i in zip(*at, strict=True)])
         noise = gumbel(scores) if self.training else torch.zeros_like(scores)
         places = row_topk(pattern, scores + noise, self.config.k)
         kept = some_entries(pattern, places)
         # The same scores with gradients, of the kept edges alone.
-        some = self.scorer.scores(ends, kept.row, kept.col) + noise[places]
+        some = self.scorer(ends, kept.row, kept.col) + noise[places]
         share = row_softmax(kept, some / self.temperature)
         count = (kept.crow[1:] - kept.crow[:-1]).to(share.dtype)
         return kept, share * count.index_select(0, kept.row)

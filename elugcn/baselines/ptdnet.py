@@ -1,9 +1,10 @@
 """PTDNet: each layer learns which edges to drop.
 
 Luo et al., "Learning to Drop: Robust Graph Neural Network via Topological Denoising",
-WSDM 2021. Layer l scores every edge by the layer's input (``edge_scores``, separate)
-and passes the score α through a gate that is often exactly 0 or 1 (hard concrete):
+WSDM 2021. Layer l scores every edge by the layer's input h and passes the score α
+through a gate that is often exactly 0 or 1 (hard concrete):
 
+    α_ij = wᵀ σ(U h_i + b) + vᵀ σ(V h_j + d) + c
     s_ij = σ((log ε − log(1 − ε) + α_ij) / τ), ε uniform;  in evaluation s_ij = σ(α_ij)
     m_ij = clip(s_ij (ζ − γ) + γ, 0, 1)
 
@@ -33,10 +34,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -48,9 +49,13 @@ from elugcn.baselines.common import (
     Starts,
     suggest_learned,
 )
-from elugcn.baselines.edge_scores import EdgeScorer
-from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
-from elugcn.engine import CSR, GraphInputs
+from elugcn.baselines.weighted_gcn import (
+    EdgeScorer,
+    Propagation,
+    WeightedGCN,
+    off_diagonal,
+)
+from elugcn.engine import CSR, Features, GraphInputs, dropout_linear
 from elugcn.methods.options import Count, NonNegative, Probability
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
@@ -87,6 +92,20 @@ class PTDNetConfig(InputDropoutConfig):
         return max(COLDEST, HOTTEST * 0.99**epoch)
 
 
+class EndScorer(EdgeScorer):
+    """The score α_ij: hidden units see one end, so an edge holds one number."""
+
+    def __init__(self, in_channels: int, channels: int) -> None:
+        super().__init__(in_channels, channels, 2 * channels, in_channels)
+
+    def forward(self, x: Features, pattern: CSR) -> Tensor:
+        """Scores of all stored entries, O(nnz(X)·s + E)."""
+        z = F.relu(dropout_linear(x, self.weight, 0.0) + self.bias) * self.head
+        receiver, sender = (part.sum(dim=1) for part in z.chunk(2, dim=1))
+        receiver = (receiver + self.offset).index_select(0, pattern.row)
+        return receiver + sender.index_select(0, pattern.col)
+
+
 def hard_concrete(
     alpha: Tensor, tau: float | None, gamma: float, zeta: float
 ) -> Tensor:
@@ -102,8 +121,7 @@ def open_probability(alpha: Tensor, tau: float, gamma: float, zeta: float) -> Te
     return (alpha - tau * math.log(-gamma / zeta)).sigmoid()
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(NamedTuple):
     """One pass: logits n×c, and of both layers the scores α and the gated graph."""
 
     logits: Tensor
@@ -119,7 +137,7 @@ class PTDNetNetwork(nn.Module):
         self.config = config
         self.gcn = WeightedGCN(config, shapes, config.first_dropout)
         self.scorers = nn.ModuleList(
-            EdgeScorer(width, config.scorer_channels, joint=False)
+            EndScorer(width, config.scorer_channels)
             for width in (shapes.in_channels, config.hidden_channels)
         )
         self.pattern = PerGraph(off_diagonal)

@@ -1,4 +1,4 @@
-"""A GCN over edges with learned weights.
+"""A GCN over edges with learned weights, and what weights of edges are learned by.
 
     Â = D^-½ (W + I) D^-½,   D_i = 1 + Σ_j w_ij,   Z = Â σ(Â X W₁ + b₁) W₂ + b₂
 
@@ -53,6 +53,24 @@ class Propagation:
         z = z * self.scale
         out = self.matrix @ z
         return (out + z if self.self_loops else out) * self.scale
+
+
+class EdgeScorer(nn.Module):
+    """The parameters of an MLP on the two ends of an edge; see its subclasses.
+
+    An MLP on both ends begins with a linear map, the sum of one map per end: nodes are
+    projected once. Initial weights are Glorot's for the one map.
+    """
+
+    def __init__(self, in_channels: int, channels: int, width: int, fan: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(in_channels, 2 * channels))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.head = nn.Parameter(torch.empty(width))
+        self.offset = nn.Parameter(torch.zeros(1))
+        for parameter, size in ((self.weight, fan + channels), (self.head, width + 1)):
+            limit = (6 / size) ** 0.5
+            nn.init.uniform_(parameter, -limit, limit)
 
 
 class WeightedGCN(nn.Module):

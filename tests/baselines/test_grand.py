@@ -1,5 +1,6 @@
 """GRAND against its equations written out densely."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elugcn.baselines.grand import GRAND, GRANDConfig, grand_loss
-from elugcn.engine import GraphInputs, MeanPropagation, normalized_adjacency
+from elugcn.baselines.grand import GRAND, GRANDConfig
+from elugcn.engine import GraphInputs, MeanPropagation, Views, normalized_adjacency
 from elugcn.methods.problem import Shapes
 from elugcn.models.random_propagation import RandomPropagation
-from tests.baselines.helpers import Draw, accuracy, fit
+from tests.baselines.helpers import Draw, accuracy, fit, objective
 
 
 def network(**options: Any) -> RandomPropagation:
@@ -55,40 +56,20 @@ def test_dropped_nodes_are_rows_of_the_features() -> None:
 
 
 @pytest.mark.parametrize(("draws", "weight", "t"), [(1, 1.0, 0.5), (4, 0.7, 0.3)])
-def test_loss(draws: int, weight: float, t: float) -> None:
-    torch.manual_seed(draws)
-    outputs = [torch.randn(9, 3) for _ in range(draws)]
-    nodes, target = torch.tensor([0, 4, 5]), torch.tensor([2, 0, 1])
+def test_loss(checked: Draw, draws: int, weight: float, t: float) -> None:
+    options = {"draws": draws, "lambda_cons": weight, "sharpening": t}
+    loss, _, _ = objective(checked(n=90), "grand", **options)
+    outputs = [torch.randn(90, 3, requires_grad=True) for _ in range(draws)]
+    loss.model = SimpleNamespace(views=lambda inputs, draws: Views.of(outputs))
     p = torch.stack(outputs).softmax(dim=2)  # draws × n × c
-    mean = p.mean(dim=0)
+    mean = p.mean(dim=0).detach()  # no gradient through what draws have to agree with
     sharp = mean ** (1 / t) / (mean ** (1 / t)).sum(dim=1, keepdim=True)
-    supervised = consistency = 0.0
-    for s in range(draws):
-        supervised -= float(p[s, nodes, target].log().mean()) / draws
-        consistency += float((sharp - p[s]).square().sum() / 9) / draws
-    config = GRANDConfig(lambda_cons=weight, sharpening=t)
-    loss = grand_loss(outputs, nodes, target, config)
-    assert float(loss) == pytest.approx(supervised + weight * consistency, rel=1e-5)
-    alone = grand_loss(outputs, nodes, target, GRANDConfig(lambda_cons=0.0))
-    assert float(alone) == pytest.approx(supervised, rel=1e-5)
-
-
-def test_no_gradient_through_the_sharpened_mean() -> None:
-    """At T = 1 and one draw the target is the output: nothing is left to learn."""
-    z = torch.randn(5, 3, requires_grad=True)
-    nodes, target = torch.tensor([0]), torch.tensor([1])
-    loss = grand_loss([z], nodes, target, GRANDConfig(sharpening=1.0))
-    (gradient,) = torch.autograd.grad(loss, z)
-    torch.testing.assert_close(gradient[1:], torch.zeros(4, 3))
-
-
-def test_unlabelled_nodes_teach_where_draws_disagree() -> None:
-    a, b = (torch.randn(5, 3, requires_grad=True) for _ in range(2))
-    nodes, target = torch.tensor([0]), torch.tensor([1])
-    (gradient,) = torch.autograd.grad(
-        grand_loss([a, b], nodes, target, GRANDConfig()), a
-    )
-    assert (gradient.abs().sum(dim=1) > 0).all()
+    expected = -p[:, loss.train_index, loss.target].log().mean()
+    expected = expected + weight * (sharp - p).square().sum(dim=2).mean()
+    ours = loss.loss(0)
+    torch.testing.assert_close(ours, expected)
+    gradients = (torch.autograd.grad(x, outputs[0])[0] for x in (ours, expected))
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
 def test_consistency_changes_what_is_learned(checked: Draw) -> None:

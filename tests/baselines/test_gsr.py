@@ -70,32 +70,27 @@ def test_messages_do_not_pass_held_out_edges() -> None:
 
 
 def test_contrast_by_hand() -> None:
-    q = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    k = torch.tensor([[0.6, 0.8], [0.0, 1.0]])
-    negatives = torch.tensor([[1.0, 0.0], [0.8, 0.6]])
-    same = torch.tensor([[False, False], [False, True]])
-    one = math.log1p((math.exp(1 / TAU) + math.exp(0.8 / TAU)) / math.exp(0.6 / TAU))
-    two = math.log1p(math.exp(0.0) / math.exp(1 / TAU))
-    expected = pytest.approx((one + two) / 2, rel=1e-5)
-    assert float(contrast(q, k, negatives, same)) == expected
+    """Query 0 looks for node 0 among 2 and 3; query 1 for node 1, which is no negative."""
+    q = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+    key = torch.tensor([[0.6, 0.8], [0.0, 1.0], [1.0, 0.0], [0.8, 0.6]])
+    ours = contrast(q, key, torch.tensor([0, 1]), torch.tensor([2, 3, 1]))
+    others = math.exp(1 / TAU) + math.exp(0.8 / TAU) + math.exp(0.0)
+    one = math.log1p(others / math.exp(0.6 / TAU))
+    two = math.log1p((math.exp(0.0) + math.exp(0.6 / TAU)) / math.exp(1 / TAU))
+    assert float(ours) == pytest.approx((one + two) / 2, rel=1e-5)
 
 
 @pytest.mark.parametrize("intra", [0.0, 0.4, 1.0])
 def test_loss_weighs_views_and_decoded_views(intra: float) -> None:
     torch.manual_seed(0)
-    views = Encoders([6, 4], 8)
+    views, nodes = Encoders([6, 4], 8), (torch.randint(9, (5,)), torch.randint(9, (7,)))
     q = [torch.randn(5, 8) for _ in range(2)]
-    k = [F.normalize(torch.randn(5, 8)) for _ in range(2)]
-    negatives = [F.normalize(torch.randn(7, 8)) for _ in range(2)]
-    same = torch.rand(5, 7) < 0.1
-
-    def term(query: Tensor, b: int) -> Tensor:
-        return contrast(F.normalize(query), k[b], negatives[b], same)
-
-    within = (term(q[0], 0) + term(q[1], 1)) / 2
-    across = (term(views.decoders[0](q[0]), 1) + term(views.decoders[1](q[1]), 0)) / 2
-    ours = views.loss(q, k, negatives, same, intra)
-    torch.testing.assert_close(ours, intra * within + (1 - intra) * across)
+    k = [F.normalize(torch.randn(9, 8)) for _ in range(2)]
+    within = (contrast(q[0], k[0], *nodes) + contrast(q[1], k[1], *nodes)) / 2
+    decoded = views.decoders[0](q[0]), views.decoders[1](q[1])
+    across = contrast(decoded[0], k[1], *nodes) + contrast(decoded[1], k[0], *nodes)
+    ours = views.loss(q, k, *nodes, intra)
+    torch.testing.assert_close(ours, intra * within + (1 - intra) * across / 2)
 
 
 def test_encoders_are_gcns() -> None:

@@ -9,12 +9,19 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
+from elugcn.baselines import neuralsparse
 from elugcn.baselines.neuralsparse import NeuralSparseConfig, NeuralSparseNetwork
 from elugcn.engine import CSR, GraphInputs, normalized_adjacency
 from elugcn.methods.problem import Shapes
 from tests.baselines.helpers import Draw, fit, gradient, objective
 
 OFF: dict[str, Any] = {"hidden_channels": 5, "scorer_channels": 4, "dropout": 0.0}
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edges are scored a few at a time."""
+    monkeypatch.setattr(neuralsparse, "BLOCK", 50)
 
 
 def inputs(n: int = 30) -> GraphInputs:
@@ -74,7 +81,9 @@ def test_neighbours_are_drawn_in_proportion_to_their_softmax() -> None:
     x = torch.randn(5, 6, generator=torch.Generator().manual_seed(0))
     model = network(k=1).train()
     pattern = model.pattern(GraphInputs(x, adj))
-    expected = model.scorer(x, pattern).softmax(dim=0)
+    expected = model.scorer(model.scorer.ends(x), pattern.row, pattern.col).softmax(
+        dim=0
+    )
     with torch.no_grad():
         drawn = torch.cat([model.sparsify(x, pattern)[0].col for _ in range(4000)])
         kept, weight = model.sparsify(x, pattern)

@@ -1,5 +1,7 @@
 """The GCN over learned weights against PyG's layers, values and gradients."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,6 +9,8 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv
 
 from elugcn.baselines.common import InputDropoutConfig
+from elugcn.baselines.neuralsparse import PairScorer
+from elugcn.baselines.ptdnet import EndScorer
 from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import CSR, normalized_adjacency
 from elugcn.methods.problem import Shapes
@@ -104,3 +108,15 @@ def test_sparse_features_and_dropout() -> None:
         dense = model(x, graph)
         torch.testing.assert_close(model(CSR.from_tensor(x), graph), dense)
         assert not torch.equal(model.train()(x, graph), dense)
+
+
+@pytest.mark.parametrize(
+    ("scorer", "fan_in"), [(PairScorer, 600), (EndScorer, 300)], ids=["pair", "end"]
+)
+def test_scorers_start_with_glorots_weights(scorer: Any, fan_in: int) -> None:
+    """Uniform within the limits of one linear map; a large sample nearly reaches them."""
+    torch.manual_seed(0)
+    weight = scorer(300, 200).weight.detach()
+    limit = (6 / (fan_in + 200)) ** 0.5
+    assert float(weight.abs().max()) == pytest.approx(limit, rel=0.01)
+    assert float(weight.std()) == pytest.approx(limit / 3**0.5, rel=0.05)
