@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
 
 from elugcn.elu.sparsify import GraphMode, largest_entries, topk_entries
-from elugcn.engine import CSR, LowRank
+from elugcn.engine import CSR, LowRank, rows_of
 from elugcn.errors import InputError
 
 Scaling = Literal["none", "row", "mean"]
@@ -36,18 +36,26 @@ class ELUGraph(ABC):
         self.mode = mode
         self.shape = operator.shape
 
-    @property
     @abstractmethod
-    def T(self) -> ELUGraph:
-        """The transposed graph."""
+    def _with(self, operator: Any) -> Self:
+        """The same kind of graph with another operator."""
 
     @abstractmethod
+    def _rows(self, index: Tensor) -> Tensor:
+        """Dense rows, m×n."""
+
+    @property
+    def T(self) -> Self:
+        """The transposed graph."""
+        return self._with(self.operator.T)
+
+    def to(self, device: torch.device) -> Self:
+        """The graph on another device."""
+        return self._with(self.operator.to(device))
+
     def rows(self, index: int | Tensor | list[int]) -> Tensor:
         """The rows at ``index`` as a dense m×n matrix (1×n for one index)."""
-
-    @abstractmethod
-    def to(self, device: torch.device) -> ELUGraph:
-        """The graph on another device."""
+        return self._rows(_as_index(index, self.shape[0]))
 
     def distinct(self) -> tuple[ELUGraph, Tensor | None]:
         """A graph of the distinct rows, and which of them each row is (None: itself).
@@ -96,18 +104,11 @@ class LowRankGraph(ELUGraph):
         self.left = left
         self.right = right
 
-    @property
-    def T(self) -> LowRankGraph:
-        """R Lᵀ."""
-        return LowRankGraph(self.right, self.left)
+    def _with(self, operator: LowRank) -> LowRankGraph:
+        return LowRankGraph(operator.left, operator.right)
 
-    def rows(self, index: int | Tensor | list[int]) -> Tensor:
-        """The rows at ``index``, m×n."""
-        return self.left[_as_index(index, self.shape[0])] @ self.right.T
-
-    def to(self, device: torch.device) -> LowRankGraph:
-        """The factors on another device."""
-        return LowRankGraph(self.left.to(device), self.right.to(device))
+    def _rows(self, index: Tensor) -> Tensor:
+        return self.left[index] @ self.right.T
 
     def distinct(self) -> tuple[LowRankGraph, Tensor | None]:
         """Equal rows of L are equal rows of S.
@@ -167,29 +168,19 @@ class ExplicitGraph(ELUGraph):
     """A graph with stored entries, as the modes ``topk`` and ``paper`` make it.
 
     Leaving entries out lifts the bound c of the rank: only n is certain.
-
-    Attributes:
-        csr: The entries.
     """
 
     def __init__(self, csr: CSR, mode: str = "topk") -> None:
         super().__init__(csr, min(csr.shape), mode)
         self.csr = csr
 
-    @property
-    def T(self) -> ExplicitGraph:
-        """The transpose."""
-        return ExplicitGraph(self.csr.T, self.mode)
+    def _with(self, operator: CSR) -> ExplicitGraph:
+        return ExplicitGraph(operator, self.mode)
 
-    def rows(self, index: int | Tensor | list[int]) -> Tensor:
-        """The rows at ``index``, m×n."""
-        chosen = _as_index(index, self.shape[0]).numpy(force=True)
-        dense = torch.from_numpy(self.csr.to_scipy()[chosen].toarray())
-        return dense.to(self.csr.value)
-
-    def to(self, device: torch.device) -> ExplicitGraph:
-        """The graph on another device."""
-        return ExplicitGraph(self.csr.to(device), self.mode)
+    def _rows(self, index: Tensor) -> Tensor:
+        rows = rows_of(self.csr, index)
+        assert isinstance(rows, CSR)
+        return rows.to_dense().to(self.csr.value.device)
 
 
 def _as_index(index: int | Tensor | list[int], n: int) -> Tensor:

@@ -34,32 +34,20 @@ from elugcn.models.random_propagation import SampledPropagation
 
 @dataclass(frozen=True)
 class Pretrained:
-    """What the later stages start from.
+    """What the later stages start from."""
 
-    Attributes:
-        lpa: Label distribution, n×c; a zero row where no label reaches.
-        gcn: The plain GCN.
-        mlp: The MLP, if the configuration uses it.
-    """
-
-    lpa: Tensor
-    gcn: FitResult
-    mlp: FitResult | None = None
+    lpa: Tensor  # label distribution, n×c; a zero row where no label reaches
+    gcn: FitResult  # the plain GCN
+    mlp: FitResult | None = None  # if the configuration uses it
 
 
 @dataclass(kw_only=True)
 class TwoViewFit(FitResult):
-    """A trained two-view GCN, with the S* and the utilization that it started from.
-
-    Attributes:
-        name: For records.
-        val_accuracy: Of the output; NaN without validation nodes.
-        eta: η of the output.
-    """
+    """A trained two-view GCN, with the S* and the utilization that it started from."""
 
     name: str
-    val_accuracy: float
-    eta: float = 0.0
+    val_accuracy: float  # of the output; NaN without validation nodes
+    eta: float = 0.0  # η of the output
 
     @property
     def diverged(self) -> bool:

@@ -33,21 +33,13 @@ def h_of(logits: Tensor, h_output: str) -> Tensor:
 
 @dataclass(frozen=True)
 class Summary:
-    """The training graph as the ELU view of a new node needs it.
+    """The training graph as the ELU view of a new node needs it."""
 
-    Attributes:
-        row_sum: Column sums of the right factor R, (c,).
-        hidden: Rᵀ X W₁, c×h.
-        mean: Mean absolute row sum of S*.
-        scaling: How rows of S* are scaled.
-        h_output: Whether H holds probabilities or logits.
-    """
-
-    row_sum: Tensor
-    hidden: Tensor
-    mean: float
-    scaling: Scaling
-    h_output: str
+    row_sum: Tensor  # column sums of the right factor R, (c,)
+    hidden: Tensor  # Rᵀ X W₁, c×h
+    mean: float  # mean absolute row sum of S*
+    scaling: Scaling  # how rows of S* are scaled
+    h_output: str  # whether H holds probabilities or logits
 
     @classmethod
     @torch.no_grad()
@@ -74,19 +66,12 @@ class Summary:
 
 @dataclass
 class TwoViewModel(Model):
-    """The two-view GCN, the model that gives H, and the summary of S*.
+    """The two-view GCN, the model that gives H, and the summary of S*."""
 
-    Attributes:
-        network: The GCN with its configuration and scaling.
-        eta: η, the share of the ELU view.
-        summary: What is kept of the training graph.
-        source: The model that gives H.
-    """
-
-    network: NetworkModel
-    eta: float
-    summary: Summary
-    source: Model
+    network: NetworkModel  # the GCN with its configuration and scaling
+    eta: float  # η, the share of the ELU view
+    summary: Summary  # what is kept of the training graph
+    source: Model  # gives H
 
     @torch.no_grad()
     def logits(self, data: Data) -> Tensor:

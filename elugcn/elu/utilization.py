@@ -20,21 +20,13 @@ class Utilization(IntEnum):
 
 @dataclass(frozen=True)
 class LabelUtilization:
-    """Definition 1 for every node.
+    """Definition 1 for every node."""
 
-    Attributes:
-        lpa: Class by label propagation, −1 where no label reaches, (n,).
-        gcn: Class by the GCN, (n,).
-        status: A ``Utilization`` value per node, (n,).
-        lpa_proba: The label distribution that gave ``lpa``, n×c, if it is known.
-        gcn_proba: The probabilities that gave ``gcn``, n×c, if they are known.
-    """
-
-    lpa: Tensor
-    gcn: Tensor
-    status: Tensor
-    lpa_proba: Tensor | None = None
-    gcn_proba: Tensor | None = None
+    lpa: Tensor  # class by label propagation, −1 where no label reaches, (n,)
+    gcn: Tensor  # class by the GCN, (n,)
+    status: Tensor  # a Utilization value per node, (n,)
+    lpa_proba: Tensor | None = None  # what gave lpa, n×c, if it is known
+    gcn_proba: Tensor | None = None  # what gave gcn, n×c, if it is known
 
     @property
     def elu(self) -> Tensor:
@@ -67,11 +59,10 @@ class LabelUtilization:
         return [words[s] for s in self.status.tolist()]
 
     def __repr__(self) -> str:
-        counts = ", ".join(
-            f"{u.name.lower()}={int((self.status == u).sum())}"
-            for u in (Utilization.ELU, Utilization.NELU, Utilization.UNREACHABLE)
+        counts = (
+            f"{u.name.lower()}={int((self.status == u).sum())}" for u in Utilization
         )
-        return f"LabelUtilization({counts})"
+        return f"LabelUtilization({', '.join(counts)})"
 
 
 def definition_one(

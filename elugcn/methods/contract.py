@@ -51,31 +51,20 @@ class Model(ABC):
 
 @dataclass
 class FitResult:
-    """What a method returns.
+    """What a method returns."""
 
-    Attributes:
-        logits: Of every node, n×c.
-        epochs: Epochs of the main training.
-        history: One record per epoch of the main training.
-        seconds: Time per stage.
-        model: Predicts for other graphs; None where that is not possible.
-        label_utilization: Definition 1, where the method computes it.
-        graph: The ELU graph, where the method learns one.
-        graph_mode: ``implicit``, ``topk``, ``paper`` or ``none``.
-        baselines: Logits n×c of simpler models that were trained on the way, by name:
-            ``gcn``, ``mlp``, ``lpa``.
-        metadata: Anything else worth recording (the selected epoch, the chosen η).
-    """
-
-    logits: Tensor
-    epochs: int = 0
+    logits: Tensor  # of every node, n×c
+    epochs: int = 0  # of the main training
+    # One record per epoch of the main training.
     history: list[dict[str, float]] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
-    model: Model | None = None
-    label_utilization: LabelUtilization | None = None
-    graph: ELUGraph | None = None
-    graph_mode: str = "none"
+    seconds: dict[str, float] = field(default_factory=dict)  # per stage
+    model: Model | None = None  # predicts for other graphs, where that is possible
+    label_utilization: LabelUtilization | None = None  # Definition 1, if computed
+    graph: ELUGraph | None = None  # where the method learns one
+    graph_mode: str = "none"  # or "implicit", "topk", "paper"
+    # Logits n×c of simpler models that were trained on the way, and classes by "lpa".
     baselines: dict[str, Tensor] = field(default_factory=dict)
+    # Anything else worth recording (the selected epoch, the chosen η).
     metadata: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -122,17 +111,11 @@ class FitContext:
 
 
 class Method(ABC, Generic[ConfigT]):
-    """A method of node classification.
+    """A method of node classification."""
 
-    Attributes:
-        name: What users type.
-        summary: A few words for lists.
-        Config: The class of its options.
-    """
-
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    Config: type[ConfigT]
+    name: ClassVar[str]  # what users type
+    summary: ClassVar[str]  # a few words for lists
+    Config: type[ConfigT]  # the class of its options
 
     @abstractmethod
     def fit(self, problem: Problem, config: ConfigT, context: FitContext) -> FitResult:

@@ -114,21 +114,13 @@ class SupervisedRows(Objective):
 
 @dataclass
 class NetworkModel(Model):
-    """A trained network with the scaling of its features.
+    """A trained network with the scaling of its features."""
 
-    Attributes:
-        method: Name of the method that can restore it.
-        config: The configuration that the network was built from.
-        shapes: The sizes that it was built for.
-        network: The network, in evaluation mode.
-        scaler: How features are scaled.
-    """
-
-    method: str
-    config: TrainConfig
-    shapes: Shapes
-    network: nn.Module
-    scaler: FeatureScaler
+    method: str  # name of the method that can restore it
+    config: TrainConfig  # what the network was built from
+    shapes: Shapes  # the sizes that it was built for
+    network: nn.Module  # in evaluation mode
+    scaler: FeatureScaler  # how features are scaled
 
     @torch.no_grad()
     def logits(self, data: Data) -> Tensor:

@@ -31,16 +31,11 @@ class GraphView:
     nodes it points to. ``both``: edges count in both directions. ``given``: edges as
     they are stored. ``apart``: [Â_in Â_out], n×2n, so that each direction can have
     weights of its own. Without directed edges the first four are the same matrix.
-
-    Attributes:
-        self_loops: Whether Â has self-loops.
-        direction: Which edges a node listens to.
-        order: K > 0: the first layer multiplies by the mean of Â⁰ … Âᴷ.
     """
 
     self_loops: bool = True
     direction: str = "given"
-    order: int = 0
+    order: int = 0  # K > 0: the first layer multiplies by the mean of Â⁰ … Âᴷ
 
     @classmethod
     def of(cls, config: MethodConfig) -> GraphView:
@@ -83,40 +78,24 @@ def mirrored(
 
 @dataclass(frozen=True)
 class Shapes:
-    """The sizes that a network is built for.
+    """The sizes that a network is built for."""
 
-    Attributes:
-        in_channels: d, columns of X.
-        out_channels: c, number of classes.
-    """
-
-    in_channels: int
-    out_channels: int
+    in_channels: int  # d, columns of X
+    out_channels: int  # c, number of classes
 
 
 @dataclass(frozen=True)
 class GraphTraits:
-    """Facts about a graph that search spaces may depend on.
-
-    Attributes:
-        num_nodes: n.
-        num_edges: Stored edges.
-        num_features: d.
-        num_classes: c.
-        feature_entries: Stored entries of X (n·d if X is dense).
-        sparse_features: Whether X is stored as a sparse matrix.
-        directed: Whether edges have a direction.
-        homophily: Share of the edges between labelled training nodes that join equal
-            classes; NaN if there are none.
-    """
+    """Facts about a graph that search spaces may depend on."""
 
     num_nodes: int
     num_edges: int
     num_features: int
     num_classes: int
-    feature_entries: int
+    feature_entries: int  # stored entries of X; n·d if X is dense
     sparse_features: bool
     directed: bool
+    # Share of the edges between training nodes that join equal classes; NaN: no edges.
     homophily: float
 
     @property
@@ -146,32 +125,20 @@ class GraphTraits:
 
 @dataclass(frozen=True)
 class Problem:
-    """A checked graph, ready for a method.
+    """A checked graph, ready for a method."""
 
-    Attributes:
-        inputs: X (scaled) and Â, what networks compute on.
-        label_adj: What labels travel by: Â, n×n; both directions for ``apart``.
-        y: Class of each node, −1 where unknown. Methods read it at training and
-            validation nodes only.
-        train_mask: Nodes whose labels are known to the method.
-        val_mask: Nodes that select.
-        num_classes: c.
-        scaler: How X was scaled.
-        view: How the edges were read.
-        data: The checked graph.
-        feature_norm: The option that X was scaled by.
-    """
-
-    inputs: GraphInputs
-    label_adj: CSR
+    inputs: GraphInputs  # X (scaled) and Â, what networks compute on
+    label_adj: CSR  # what labels travel by: Â, n×n; both directions for "apart"
+    # Class of each node, −1 where unknown. Methods read it at training and validation
+    # nodes only.
     y: Tensor
-    train_mask: Tensor
-    val_mask: Tensor
+    train_mask: Tensor  # nodes whose labels are known to the method
+    val_mask: Tensor  # nodes that select
     num_classes: int
-    scaler: FeatureScaler
-    view: GraphView
-    data: Data
-    feature_norm: str = "auto"
+    scaler: FeatureScaler  # how X was scaled
+    view: GraphView  # how the edges were read
+    data: Data  # the checked graph
+    feature_norm: str = "auto"  # the option that X was scaled by
 
     @classmethod
     def of(cls, data: Data, config: MethodConfig, device: torch.device) -> Problem:

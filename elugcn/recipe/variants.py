@@ -64,17 +64,12 @@ SHARED_OPTIONS = frozenset(
 
 
 class AutoConfig(ELUConfig):
-    """The options of every variant, and what is done with all of them.
+    """The options of every variant, and what is done with all of them."""
 
-    Attributes:
-        keep_gcn: The plain GCN of stage 0 takes part.
-        ensemble: The answer is a mean of the good members; else it is the best one.
-        variants: Options of each variant that differ from those outside, with a
-            ``name``. Empty: one variant with the options outside.
-    """
-
-    keep_gcn: bool = True
-    ensemble: bool = True
+    keep_gcn: bool = True  # the plain GCN of stage 0 takes part
+    ensemble: bool = True  # the answer is a mean of the good members; else the best
+    # Options of each variant that differ from those outside, with a ``name``. Empty:
+    # one variant with the options outside.
     variants: tuple[Mapping[str, Any], ...] = DEFAULT_VARIANTS
 
     @model_validator(mode="after")
@@ -274,15 +269,10 @@ def mean_logits(logits: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
 
 @dataclass
 class Blend(Model):
-    """Several trained models whose probabilities are averaged.
-
-    Attributes:
-        members: The models.
-        weights: Their weights; they need not sum to 1.
-    """
+    """Several trained models whose probabilities are averaged."""
 
     members: list[Model]
-    weights: list[float]
+    weights: list[float]  # they need not sum to 1
 
     def logits(self, data: Data) -> Tensor:
         """Log-probabilities n×c of a graph with the same features."""
