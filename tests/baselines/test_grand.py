@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elugcn.baselines.grand import GRAND, GRANDConfig
-from elugcn.engine import GraphInputs, MeanPropagation, Views, normalized_adjacency
+from elugcn.engine import GraphInputs, MeanPropagation, normalized_adjacency
 from elugcn.methods.problem import Shapes
 from elugcn.models.random_propagation import RandomPropagation
 from tests.baselines.helpers import Draw, accuracy, fit, objective
@@ -60,7 +60,8 @@ def test_loss(checked: Draw, draws: int, weight: float, t: float) -> None:
     options = {"draws": draws, "lambda_cons": weight, "sharpening": t}
     loss, _, _ = objective(checked(n=90), "grand", **options)
     outputs = [torch.randn(90, 3, requires_grad=True) for _ in range(draws)]
-    loss.model = SimpleNamespace(views=lambda inputs, draws: Views.of(outputs))
+    drawn = SimpleNamespace(tensors=lambda: outputs)
+    loss.model = SimpleNamespace(views=lambda *_, **__: drawn)
     p = torch.stack(outputs).softmax(dim=2)  # draws × n × c
     mean = p.mean(dim=0).detach()  # no gradient through what draws have to agree with
     sharp = mean ** (1 / t) / (mean ** (1 / t)).sum(dim=1, keepdim=True)
