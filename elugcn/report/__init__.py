@@ -96,10 +96,10 @@ def _page(content: Content) -> str:
 def _sections(content: Content) -> dict[str, str]:
     """Anchor and heading of each section that this run can fill, in order."""
     present = {
-        "accuracy": ("Accuracy", content.scores),
+        "accuracy": ("Accuracy", content.evaluation),
         "labels": ("What the labels do", content.statuses),
-        "classes": ("Classes", content.class_scores),
-        "calibration": ("Calibration", content.calibration),
+        "classes": ("Classes", content.evaluation),
+        "calibration": ("Calibration", content.evaluation),
         "graph": ("The ELU graph", content.heat),
         "suggestions": ("Next nodes to label", content.suggestions),
         "training": ("Training", len(content.history) > 1),
@@ -113,13 +113,13 @@ def _sections(content: Content) -> dict[str, str]:
 def _figures(content: Content) -> dict[str, list[tuple[str, Markup]]]:
     """Caption and drawing of the figures of each section."""
     drawn: dict[str, list[tuple[str, Markup]]] = {"training": [], "graph": []}
-    found = content.calibration
-    if found is not None:
+    if content.evaluation is not None:
+        bins = content.evaluation.calibration.bins
         alt = "Calibration curve: accuracy over confidence, " + ", ".join(
             f"{format_percent(accuracy)} right at {format_percent(confidence)}"
-            for confidence, accuracy, _ in found.bins
+            for confidence, accuracy, _ in bins
         )
-        figure = figures.calibration_figure(found.bins)
+        figure = figures.calibration_figure(bins)
         drawn["calibration"] = [("", figures.svg(figure, "calibration", alt))]
     for title, columns in (
         ("Loss", {"val_loss": "validation", "loss": "training"}),

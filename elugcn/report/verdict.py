@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from elugcn.insight import counted, format_percent
-from elugcn.report.content import Content, Row
+from elugcn.report.content import Content
+from elugcn.report.evaluation import Row
 
 _ENOUGH = 10  # evaluated nodes for a statement about a class or kind of nodes
 _ENOUGH_PROBABILITIES = 30
@@ -28,17 +29,18 @@ def _accuracy(content: Content) -> str:
     if evaluation is None:
         return "No labels were held out, so the accuracy of this model is unknown."
     m = evaluation.nodes
-    own, others = content.scores[0], {s["name"]: s for s in content.scores[1:]}
+    own, *rest = evaluation.scores
+    others = {score["name"]: score for score in rest}
     said = []
     if "gcn" in others:
         said.append(_difference(own, others["gcn"], m))
-    rest = [
+    simpler = [
         f"{title} reaches {accuracy_percent(others[name]['accuracy'], m)}"
         for name, title in (("mlp", "an MLP"), ("lpa", "label propagation"))
         if name in others
     ]
-    if rest:
-        sentence = " and ".join(rest)
+    if simpler:
+        sentence = " and ".join(simpler)
         said.append(f"{sentence[0].upper()}{sentence[1:]}.")
     constant = others["largest class"]["accuracy"]
     if constant >= _IMBALANCED:
@@ -47,7 +49,7 @@ def _accuracy(content: Content) -> str:
             f"{accuracy_percent(constant, m)}, so read the balanced accuracy: "
             f"{accuracy_percent(own['balanced'], m)}."
         )
-    weak = [s for s in content.class_scores if s["nodes"] >= _ENOUGH]
+    weak = [s for s in evaluation.classes if s["nodes"] >= _ENOUGH]
     if len(weak) > 1:
         weakest = min(weak, key=lambda s: s["recall"])
         said.append(
@@ -81,10 +83,10 @@ def _labels(content: Content) -> str:
             "disagree (NELU)"
         )
         if min(nelu["tested"], elu["tested"]) >= _ENOUGH:
-            said += (
-                f"; there the model is right on {format_percent(nelu['model'])} "
-                f"instead of {format_percent(elu['model'])}"
+            there, elsewhere = (
+                format_percent(r["model_accuracy"]) for r in (nelu, elu)
             )
+            said += f"; there the model is right on {there} instead of {elsewhere}"
         said += "."
     if unreachable["nodes"]:
         nodes = counted(unreachable["nodes"], "node")
@@ -93,14 +95,14 @@ def _labels(content: Content) -> str:
 
 
 def _probabilities(content: Content) -> str:
-    found = content.calibration
-    if found is None:
+    if content.evaluation is None:
         return "Without held-out labels, its probabilities cannot be verified."
+    found = content.evaluation.calibration
     average = (
         f"on average it is {format_percent(found.confidence)} confident and "
         f"{format_percent(found.accuracy)} right"
     )
-    if sum(nodes for _, _, nodes in found.bins) < _ENOUGH_PROBABILITIES:
+    if content.evaluation.nodes < _ENOUGH_PROBABILITIES:
         return f"There are too few nodes to judge its probabilities: {average}."
     if found.error <= _RELIABLE:
         return f"Its probabilities are reliable: {average}."

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from elugcn.api import Fitted
-from elugcn.report.content import Calibration, Content, Evaluation
+from elugcn.report.content import Content
+from elugcn.report.evaluation import Calibration
 from elugcn.report.verdict import accuracy_percent, verdict
 from tests.insight.conftest import mask
 from tests.report.conftest import contents
@@ -23,11 +24,11 @@ def score(name: str, accuracy: float, **more: Any) -> dict[str, Any]:
 
 def on(content: Content, nodes: int, *scores: dict[str, Any], **more: Any) -> Content:
     """The content with these scores on so many test nodes."""
-    evaluation = Evaluation("test", mask(1), nodes)
-    largest = score("largest class", more.pop("largest", 0.2))
-    usual: dict[str, Any] = {"class_scores": []} | more
-    scored = [*scores, largest]
-    return replace(content, evaluation=evaluation, scores=scored, **usual)
+    assert content.evaluation is not None
+    scored = [*scores, score("largest class", more.pop("largest", 0.2))]
+    parts: dict[str, Any] = {"classes": []} | more
+    found = replace(content.evaluation, nodes=nodes, scores=scored, **parts)
+    return replace(content, evaluation=found)
 
 
 def test_accuracies_have_the_digits_they_deserve() -> None:
@@ -62,7 +63,7 @@ def test_the_weakest_class_is_named(content: Content) -> None:
         {"name": "b", "nodes": 300, "recall": 0.35},
         {"name": "c", "nodes": 3, "recall": 0.0},  # too few to mention
     ]
-    shown = on(content, 1503, score("gcn", 0.8), class_scores=classes)
+    shown = on(content, 1503, score("gcn", 0.8), classes=classes)
     assert verdict(shown)[0] == (
         "The weakest class is “b”: 35% of its 300 nodes are found."
     )
@@ -82,7 +83,7 @@ def test_the_second_paragraph_is_about_labels(content: Content) -> None:
         "GCN disagree (NELU). No label reaches 1 node (17%)."
     )
     elu, nelu, cut = content.statuses
-    told = [elu | {"tested": 50, "model": 0.9}, nelu | {"tested": 50, "model": 0.5},
+    told = [elu | {"tested": 50, "model_accuracy": 0.9}, nelu | {"tested": 50, "model_accuracy": 0.5},
             cut | {"nodes": 2000, "share": 0.0004}]  # fmt: skip
     assert verdict(replace(content, statuses=told))[1].endswith(
         "disagree (NELU); there the model is right on 50% instead of 90%. No label "
@@ -117,7 +118,8 @@ def test_the_third_paragraph_is_about_probabilities(
     says: str,
 ) -> None:  # fmt: skip
     found = Calibration([(confidence, accuracy, nodes)], confidence, accuracy, error)
-    assert says in verdict(replace(content, calibration=found))[2]
+    shown = on(content, nodes, score("gcn", 0.9), calibration=found)
+    assert says in verdict(shown)[-1]
 
 
 def test_without_held_out_labels(six: Fitted) -> None:

@@ -1,0 +1,161 @@
+"""How accurate a run is on held-out labels, beside simpler models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix, recall_score
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.api import Fitted
+from elugcn.api.fit import accuracy
+
+BASELINES = {"gcn": "GCN", "mlp": "MLP", "lpa": "label propagation"}
+MAX_CLASSES = 40  # listed in a table
+
+Row = dict[str, Any]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Mean confidence, accuracy and number of nodes, per bin of confidence and overall.
+
+    ``error`` is the expected calibration error, Σ_b (n_b/n)·|accuracy − confidence|.
+    """
+
+    bins: list[tuple[float, float, int]]
+    confidence: float
+    accuracy: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the labelled test nodes say, or else the labelled validation nodes.
+
+    Attributes:
+        name: ``test`` or ``validation``.
+        nodes: How many.
+        scores: One row per model, the run's own first.
+        confusion: Nodes per true and predicted class.
+        classes: One row per true class, at most 40.
+        calibration: Whether confidence is what it should be.
+    """
+
+    name: str
+    nodes: int
+    scores: list[Row]
+    confusion: list[list[int]]
+    classes: list[Row]
+    calibration: Calibration
+
+    @property
+    def margin(self) -> float:
+        """At most half of the 95 % interval of a share of so many nodes."""
+        return 0.98 / math.sqrt(self.nodes)
+
+
+def evaluate(fitted: Fitted, names: list[str]) -> Evaluation | None:
+    """The evaluation of a run; None without held-out labels."""
+    data = fitted.data
+    predicted = fitted.result.logits.argmax(dim=1)
+    name, mask = "test", data.test_mask & (data.y >= 0)
+    if not bool(mask.any()):
+        name, mask = "validation", data.val_mask & (data.y >= 0)
+    truth = data.y[mask]
+    if not len(truth):
+        return None
+    table = confusion_matrix(truth, predicted[mask], labels=range(len(names)))
+    return Evaluation(
+        name=name,
+        nodes=len(truth),
+        scores=model_scores(fitted, mask),
+        confusion=table.tolist(),
+        classes=class_scores(data, table, names),
+        calibration=calibration(fitted.proba[mask], truth),
+    )
+
+
+def model_scores(fitted: Fitted, mask: Tensor) -> list[Row]:
+    """The run's model first, then simpler models and always the largest class.
+
+    ``balanced`` is the mean recall of the classes; ``clear`` says whether a model
+    differs from the run's by more than chance.
+    """
+    data, y = fitted.data, fitted.data.y
+    ours = fitted.result.logits.argmax(dim=1)
+    use = fitted.result.label_utilization
+    others = ({} if use is None else {"lpa": use.lpa.cpu()}) | fitted.baselines
+    models = {fitted.method: ours}
+    models |= {n: others[n] for n in BASELINES if n in others and n != fitted.method}
+    largest = int(torch.bincount(y[data.train_mask]).argmax())
+    models["largest class"] = torch.full_like(y, largest)
+    return [
+        {
+            "name": name,
+            "title": BASELINES.get(name, name),
+            "accuracy": accuracy(classes, y, mask),
+            "balanced": recall_score(
+                y[mask], classes[mask], labels=y[mask].unique(), average="macro",
+                zero_division=0,
+            ),
+            "validation": accuracy(classes, y, data.val_mask),
+            "clear": clearly_differs((ours == y)[mask], (classes == y)[mask]),
+        }
+        for name, classes in models.items()
+    ]  # fmt: skip
+
+
+def clearly_differs(right: Tensor, others_right: Tensor) -> bool:
+    """Whether two models' accuracies differ by more than chance (McNemar's test).
+
+    Of the nodes on which exactly one model is right, b are ours and c the other's: the
+    difference is clear if |b − c| > 2·√(b + c).
+    """
+    b = int((right & ~others_right).sum())
+    c = int((others_right & ~right).sum())
+    return abs(b - c) > 2.0 * math.sqrt(b + c)
+
+
+def class_scores(data: Data, confusion: Counts, names: list[str]) -> list[Row]:
+    """Recall, precision and most frequent error of the true classes."""
+    right, nodes = confusion.diagonal(), confusion.sum(axis=1)
+    given, wrong = confusion.sum(axis=0), confusion - np.diag(right)
+    labels = torch.bincount(data.y[data.train_mask], minlength=len(names))
+    largest = np.argsort(-nodes, kind="stable")[:MAX_CLASSES]
+    return [
+        {
+            "name": names[i],
+            "labels": int(labels[i]),
+            "nodes": int(nodes[i]),
+            "recall": float(right[i] / nodes[i]) if nodes[i] else None,
+            "precision": float(right[i] / given[i]) if given[i] else None,
+            "confused_with": names[wrong[i].argmax()] if wrong[i].any() else None,
+        }
+        for i in sorted(largest.tolist())
+    ]
+
+
+def calibration(proba: Tensor, y: Tensor, bins: int = 10) -> Calibration:
+    """Confidence and accuracy in bins of equal width without the empty ones."""
+    confidence, predicted = proba.double().max(dim=1)
+    right = (predicted == y).double()
+    place = (confidence * bins).long().clamp(max=bins - 1)
+    found = []
+    for b in torch.unique(place).tolist():
+        inside = place == b
+        mean, share = float(confidence[inside].mean()), float(right[inside].mean())
+        found.append((mean, share, int(inside.sum())))
+    return Calibration(
+        bins=found,
+        confidence=float(confidence.mean()),
+        accuracy=float(right.mean()),
+        error=sum(size * abs(a - c) for c, a, size in found) / len(y),
+    )
