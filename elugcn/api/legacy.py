@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -20,7 +20,17 @@ from elugcn.methods.registry import config_for, get_method
 SCHEMA = 1
 Content = dict[str, Any]
 Tensors = dict[str, Tensor]
+Part = tuple[Content, Tensors]
 
+# Stored under the same names today.
+_SAME = (
+    "elugcn", "seed", "threads", "device", "notes", "classes", "epochs", "graph_mode",
+    "history", "seconds",
+)  # fmt: skip
+_OF_THE_GRAPH = (
+    "name", "directed", "num_features", "num_edges", "class_names", "node_ids",
+    "table_schema",
+)  # fmt: skip
 # Options of an architecture that are options of the method today.
 _OPTIONS = (
     "hidden_channels", "dropout", "input_dropout", "num_layers", "norm", "residual",
@@ -28,70 +38,52 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def convert(said: Content, tensors: Tensors) -> tuple[Content, Tensors]:
+def convert(said: Content, tensors: Tensors) -> Part:
     """The content of ``model.json`` and the tensors, as schema 2 has them."""
     method = str(RENAMED.get(said["method"], said["method"]))
     known = get_method(method).Config.model_fields
     config = {key: value for key, value in said["config"].items() if key in known}
-    same = ("elugcn", "seed", "threads", "device", "notes", "classes", "epochs")
-    content: Content = {key: said[key] for key in same}
-    content |= {
-        "schema": 2,
-        "method": method,
-        "config": config,
-        "graph": {
-            "name": said["name"],
-            "directed": said["directed"],
-            "num_features": said["num_features"],
-            "num_edges": said["num_edges"],
-            "fingerprint": said.get("digest"),
-            "class_names": said["class_names"],
-            "node_ids": said["node_ids"],
-            "table_schema": said["table_schema"],
-        },
-        "model": None,
-        "graph_mode": said["graph_mode"],
-        "history": said["history"],
-        "seconds": said["seconds"],
-        "metadata": said["facts"],
-        "reading": said["input"],
-    }
+    model = None
     kept = {k: v for k, v in tensors.items() if not k.startswith("predictor.")}
     if "predictor" in said:
         kind, facts = said["predictor_kind"], said["predictor"]
         own = below("predictor.", tensors)
-        content["model"], model = _model(kind, facts, own, method, config)
-        kept |= _under("model", model)
+        if kind in ("blend", "elu", "cs") or method in ("auto", "elu-graph"):
+            model, weights = _read(kind, facts, own)
+        else:
+            model, weights = _network(method, config, facts, own)
+        kept |= _under("model", weights)
+    graph = {key: said[key] for key in _OF_THE_GRAPH}
+    content = {key: said[key] for key in _SAME} | {
+        "schema": 2,
+        "method": method,
+        "config": config,
+        "graph": graph | {"fingerprint": said.get("digest")},
+        "model": model,
+        "metadata": said["facts"],
+        "reading": said["input"],
+    }
     return content, kept
 
 
-def _model(
-    kind: str, facts: Content, tensors: Tensors, method: str, config: Content
-) -> tuple[Content, Tensors]:
-    """The description and the tensors of a model of some kind, fitted by a method."""
-    if kind == "blend":
-        return _blend(facts, tensors)
-    if kind == "elu":
-        return _two_view(facts, tensors)
-    if kind == "cs":
-        return _correct_smooth(facts, tensors)
-    if method in ("auto", "elu-graph"):  # their own plain GCN
-        return _network("gcn", _options(facts), facts, tensors)
-    return _network(method, config, facts, tensors)
+def _read(kind: str, facts: Content, tensors: Tensors) -> Part:
+    """A model that may hold other models, or one of theirs."""
+    readers = {"blend": _blend, "elu": _two_view, "cs": _correct_smooth}
+    return (readers | {"network": _plain})[kind](facts, tensors)
 
 
-def _network(
-    method: str, config: Content, facts: Content, tensors: Tensors
-) -> tuple[Content, Tensors]:
+def _plain(facts: Content, tensors: Tensors) -> Part:
+    """A GCN or an MLP."""
+    name = {"MLP": "mlp", "GCN": "gcn", "PropagatedMLP": "gcn"}[facts["kind"]]
+    return _network(name, _options(facts), facts, tensors)
+
+
+def _network(method: str, config: Content, facts: Content, tensors: Tensors) -> Part:
     """A single network with the scaling of its features."""
     sizes = facts["architecture"]
     shapes = {key: sizes[key] for key in ("in_channels", "out_channels")}
-    description = {
-        "method": method,
-        "config": config,
-        "shapes": shapes,
-        "scaler": facts["scaler"],
-    }
+    description = {"method": method, "config": config, "shapes": shapes}
+    description["scaler"] = facts["scaler"]
     scaler = {k: v for k, v in tensors.items() if k.startswith("scaler.")}
     weights = _renamed(method, config, shapes, below("model.", tensors))
     return description, scaler | _under("network", weights)
@@ -113,7 +105,7 @@ def _options(facts: Content) -> Content:
     return options
 
 
-def _two_view(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
+def _two_view(facts: Content, tensors: Tensors) -> Part:
     """A two-view GCN, and the model that gives H if the ELU view has a say."""
     network = facts["network"]
     options = _options(network) | {"eta": facts["eta"]}
@@ -122,38 +114,26 @@ def _two_view(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
     description, weights = _network("elu-gcn", options, network, tensors)
     if "summary" not in facts:
         return description, weights
-    inner = _nested(facts["source_kind"])
-    given, own = inner(facts["source"], below("source.", tensors))
+    source = facts["source_kind"], facts["source"], below("source.", tensors)
+    given, own = _read(*source)
     summary = {k: v for k, v in tensors.items() if k.startswith("summary.")}
     extra = {"eta": facts["eta"], "summary": facts["summary"], "source": given}
     return description | extra, weights | summary | _under("source", own)
 
 
-def _nested(kind: str) -> Callable[[Content, Tensors], tuple[Content, Tensors]]:
-    """How a model inside another model is read."""
-    return {"elu": _two_view, "network": _plain}[kind]
-
-
-def _plain(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
-    """A GCN or an MLP inside another model."""
-    name = "mlp" if facts["kind"] == "MLP" else "gcn"
-    return _network(name, _options(facts), facts, tensors)
-
-
-def _blend(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
+def _blend(facts: Content, tensors: Tensors) -> Part:
     """A weighted mean of several models."""
     members: list[Content] = []
     own: Tensors = {}
     for i, member in enumerate(facts["members"]):
-        inner = _nested(member["kind"])
-        description, part = inner(member["state"], below(f"{i}.", tensors))
-        members.append(description)
-        own |= _under(str(i), part)
+        parts = _read(member["kind"], member["state"], below(f"{i}.", tensors))
+        members.append(parts[0])
+        own |= _under(str(i), parts[1])
     description = {"method": "auto", "members": members, "weights": facts["weights"]}
     return description, own
 
 
-def _correct_smooth(facts: Content, tensors: Tensors) -> tuple[Content, Tensors]:
+def _correct_smooth(facts: Content, tensors: Tensors) -> Part:
     """Correct and Smooth around its base model."""
     config: Any = config_for("cs", facts["config"])
     method, options = config.base_model()
