@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
 from elugcn.api import MAX_SEED, Fitted, fit, load, resolve_config, save
-from elugcn.api.fit import is_whole
+from elugcn.api.fit import check_seed, is_whole
 from elugcn.data.convert import to_data
 from elugcn.data.datasets import dataset_info
 from elugcn.data.labels import check_labels, encode_labels
@@ -148,7 +148,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 of the rows) or an edge index. None: a k-nearest-neighbour graph.
         """
         self._check_parameters()
-        seed = _seed_of(self.random_state)
+        seed = self.random_state
+        if seed is None:
+            seed = int(np.random.default_rng().integers(MAX_SEED))
+        seed = check_seed(seed, "random_state")
         data = self._as_data(X, y, adjacency, self.directed)
         graph = check_data(
             data,
@@ -362,18 +365,6 @@ class ELUGCNClassifier(NodeClassifier):
 
 def _softmax(logits: Tensor) -> Array:
     return torch.softmax(logits, dim=1).numpy(force=True)
-
-
-def _seed_of(random_state: Any) -> int:
-    """The seed; None draws one."""
-    if random_state is None:
-        return int(np.random.default_rng().integers(MAX_SEED))
-    if not is_whole(random_state) or not 0 <= random_state <= MAX_SEED:
-        raise InputError(
-            f"random_state must be None or a whole number from 0 to {MAX_SEED}; "
-            f"got {random_state!r}"
-        )
-    return int(random_state)
 
 
 def _column_names(X: Any) -> list[str] | None:

@@ -525,7 +525,7 @@ PARAMETERS: dict[str, tuple[dict[str, Any], str]] = {
     "neighbours": ({"n_neighbors": 2.5}, "n_neighbors must be a whole number"),
     "fraction": ({"validation_fraction": 1.0}, "validation_fraction must be a number"),
     "word": ({"validation_fraction": "a"}, "validation_fraction must be a number"),
-    "seed": ({"random_state": -1}, "random_state must be None or a whole number"),
+    "seed": ({"random_state": -1}, "random_state must be a whole number"),
     "large seed": ({"random_state": 2**32}, "random_state must be"),
     "true": ({"random_state": True}, "random_state must be"),
 }

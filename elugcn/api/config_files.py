@@ -82,10 +82,11 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: can't be read ({error})") from None
     except yaml.YAMLError as error:
-        mark, problem = (getattr(error, f"problem{k}", None) for k in ("_mark", ""))
-        place = f"{path}, line {mark.line + 1}" if mark else str(path)
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None)
         reason = f" ({problem})" if problem else ""
-        raise InputError(f"{place}: not valid YAML{reason}") from None
+        raise InputError(f"{path}{line}: not valid YAML{reason}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -102,14 +103,12 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
             content[key] = {}
         if not isinstance(content[key], dict):
             raise InputError(f"{path}: {key} must hold 'key: value' lines")
-    if schema == 1 and content.get("method") in RENAMED:
+    if schema == 1 and content.get("method") in list(RENAMED):
         content["method"] = RENAMED[content["method"]]
         known = get_method(content["method"]).Config.model_fields
         # The method of the paper has no members to choose among any more.
-        gone = {"variants", "keep_gcn", "ensemble"} - known.keys()
-        content["options"] = {
-            key: value for key, value in content["options"].items() if key not in gone
-        }
+        for gone in {"variants", "keep_gcn", "ensemble"} - known.keys():
+            content["options"].pop(gone, None)
     return content
 
 

@@ -161,16 +161,13 @@ def fit(
     config = options
     if not isinstance(config, MethodConfig):
         config = resolve_config(name, options=config)
-    if not is_whole(seed) or not 0 <= seed <= MAX_SEED:
-        raise InputError(
-            f"seed must be a whole number from 0 to {MAX_SEED}; got {seed!r}"
-        )
+    seed = check_seed(seed)
     place = choose_device(device)
     with isolated_torch_state(place):
         start = time.perf_counter()  # another fit may have been waited for
         checked = data
         if not isinstance(checked, CheckedGraph):
-            checked = check_data(checked, seed=int(seed))
+            checked = check_data(checked, seed=seed)
         graph = _without_inference_tensors(checked.data)
         if place.type == "cpu":
             check_memory(graph, config)
@@ -178,7 +175,7 @@ def fit(
         x, width = problem.x, getattr(config, "hidden_channels", 1)
         entries = problem.label_adj.nnz + (x.nnz if isinstance(x, CSR) else x.numel())
         count = choose_threads(entries, width, n_threads)
-        context = FitContext(seed=int(seed), device=place, progress=progress)
+        context = FitContext(seed=seed, device=place, progress=progress)
         with threads(count):
             result = get_method(name).fit(problem, config, context)
             result.logits = result.logits.cpu()
@@ -194,7 +191,7 @@ def fit(
     return Fitted(
         method=name,
         config=config,
-        seed=int(seed),
+        seed=seed,
         data=graph,
         result=result,
         classes=class_labels(graph, problem.num_classes),
@@ -249,10 +246,9 @@ def class_labels(data: Data, num_classes: int) -> NDArray[Any]:
     """The classes in the form the user gave them.
 
     Arrays bring their own values, tables the strings of their label column, and a
-    ``Data`` object its integers.
+    ``Data`` object its integers. Some PyG datasets use ``classes`` for other things.
     """
     classes = getattr(data, "classes", None)
-    # Some PyG datasets use this name for other things.
     if isinstance(classes, np.ndarray) and classes.shape == (num_classes,):
         return classes
     if getattr(data, "table_schema", None) is not None:
@@ -263,6 +259,15 @@ def class_labels(data: Data, num_classes: int) -> NDArray[Any]:
 def is_whole(value: Any) -> bool:
     """Whether a value is an integer, Python's or numpy's."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_seed(seed: Any, name: str = "seed") -> int:
+    """A seed as Python's integer, if it is one that numpy and torch take."""
+    if not is_whole(seed) or not 0 <= seed <= MAX_SEED:
+        raise InputError(
+            f"{name} must be a whole number from 0 to {MAX_SEED}; got {seed!r}"
+        )
+    return int(seed)
 
 
 def _without_inference_tensors(data: Data) -> Data:

@@ -107,6 +107,7 @@ REFUSED = {
         "for method 'elu-gcn', not for 'gcn'",
     ),
     "no method": ("method: gnn\noptions: {}", "unknown method 'gnn'"),
+    "list of methods": ("schema: 1\nmethod: [gcn]\noptions:", "unknown method"),
     "typo": ("epocs: 3", r"unknown option 'epocs' of .*yaml; did you mean 'epochs'"),
     "unknown option": ("zzz: 3", r"unknown option 'zzz' of .*yaml; known: .*epochs"),
     "value": ("epochs: many", "epochs must be a whole number; got 'many'"),
