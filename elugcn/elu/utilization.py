@@ -59,9 +59,10 @@ class LabelUtilization:
         return [words[s] for s in self.status.tolist()]
 
     def __repr__(self) -> str:
-        counts = (
-            f"{u.name.lower()}={int((self.status == u).sum())}" for u in Utilization
-        )
+        counts = [
+            f"{u.name.lower()}={int((self.status == u).sum())}"
+            for u in reversed(Utilization)
+        ]
         return f"LabelUtilization({', '.join(counts)})"
 
 
