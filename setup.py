@@ -1,8 +1,9 @@
 """The compiled loops of the engine; everything else is in pyproject.toml.
 
 They are optional: without a C compiler the package installs all the same, and the
-reference engine does what they do, in more steps. ``ELUGCN_SANITIZE=1`` compiles them
-with the address and undefined-behaviour sanitizers; ``make sanitize`` runs the tests so.
+reference engine does what they do, in more steps. ``make sanitize`` compiles them
+with the address and undefined-behaviour sanitizers (``ELUGCN_SANITIZE=1``) and runs the
+engine's tests.
 """
 
 import os

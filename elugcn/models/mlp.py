@@ -21,8 +21,8 @@ from elugcn.engine import (
 )
 
 
-class MLP(nn.Module):
-    """Two linear maps with ReLU between them.
+class TwoLayers(nn.Module):
+    """The parameters of a network of two layers: W₁, b₁, W₂, b₂.
 
     Args:
         in_channels: d.
@@ -30,8 +30,33 @@ class MLP(nn.Module):
         out_channels: c.
         dropout: Probability of dropping an entry before each weight.
         input_dropout: The same for X, where it differs.
-        linear: Leave ReLU out, as the paper's text does.
     """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        dropout: float = 0.5,
+        input_dropout: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.input_dropout = dropout if input_dropout is None else input_dropout
+        self.W1 = nn.Parameter(torch.empty(in_channels, hidden_channels))
+        self.b1 = nn.Parameter(torch.zeros(hidden_channels))
+        self.W2 = nn.Parameter(torch.empty(hidden_channels, out_channels))
+        self.b2 = nn.Parameter(torch.zeros(out_channels))
+        nn.init.xavier_uniform_(self.W1)
+        nn.init.xavier_uniform_(self.W2)
+
+    def first_layer(self) -> list[nn.Parameter]:
+        """The parameters that Kipf's GCN decays."""
+        return [self.W1, self.b1]
+
+
+class MLP(TwoLayers):
+    """Two linear maps with ReLU between them, or, if ``linear`` is set, with nothing."""
 
     def __init__(
         self,
@@ -42,30 +67,19 @@ class MLP(nn.Module):
         input_dropout: float | None = None,
         linear: bool = False,
     ) -> None:
-        super().__init__()
-        self.dropout = dropout
-        self.input_dropout = dropout if input_dropout is None else input_dropout
+        sizes = (in_channels, hidden_channels, out_channels)
+        super().__init__(*sizes, dropout, input_dropout)
         self.linear = linear
-        self.W1 = nn.Parameter(torch.empty(in_channels, hidden_channels))
-        self.b1 = nn.Parameter(torch.zeros(hidden_channels))
-        self.W2 = nn.Parameter(torch.empty(hidden_channels, out_channels))
-        self.b2 = nn.Parameter(torch.zeros(out_channels))
-        nn.init.xavier_uniform_(self.W1)
-        nn.init.xavier_uniform_(self.W2)
 
     def rows(self, x: Features) -> Tensor:
         """Logits m×c of m rows of features, O(nnz(x)·h + m·h·c)."""
         p_input, p = (self.input_dropout, self.dropout) if self.training else (0.0, 0.0)
-        z = dropout_linear(x, self.W1, p_input)
+        Z = dropout_linear(x, self.W1, p_input)  # X W₁
         if self.linear:
-            return dropout(z + self.b1, p) @ self.W2 + self.b2
-        views = relu_dropout_linear_(Views([z]), self.b1, self.W2, p)
-        return views.tensors()[0] + self.b2
+            return dropout(Z + self.b1, p) @ self.W2 + self.b2
+        H: Tensor = relu_dropout_linear_(Views([Z]), self.b1, self.W2, p)[0]
+        return H + self.b2
 
     def forward(self, g: GraphInputs) -> Tensor:
         """Logits n×c; the graph is not used."""
         return self.rows(g.x)
-
-    def first_layer(self) -> list[nn.Parameter]:
-        """The parameters that Kipf's GCN decays."""
-        return [self.W1, self.b1]

@@ -40,12 +40,7 @@ from elugcn.models.two_view_gcn import TwoViewGCN
 class RandomPropagation(TwoViewGCN):
     """The two layers of ``TwoViewGCN`` behind Π; S* replaces Π in the ELU view.
 
-    Args:
-        in_channels: d.
-        hidden_channels: h.
-        out_channels: c.
-        dropout: Probability of dropping an entry before W₂.
-        input_dropout: The same for X, where it differs.
+    Attributes:
         drop_node: Probability of dropping a node's row of X W₁ in training.
     """
 
@@ -58,9 +53,8 @@ class RandomPropagation(TwoViewGCN):
         input_dropout: float | None = None,
         drop_node: float = 0.5,
     ) -> None:
-        super().__init__(
-            in_channels, hidden_channels, out_channels, dropout, input_dropout
-        )
+        sizes = (in_channels, hidden_channels, out_channels)
+        super().__init__(*sizes, dropout, input_dropout)
         self.drop_node = drop_node
 
     def views(self, g: GraphInputs, draws: int = 1) -> Views:
@@ -69,10 +63,10 @@ class RandomPropagation(TwoViewGCN):
         Cost:
             O(nnz(X)·h + draws·K·nnz(Â)·h).
         """
-        p = (self.input_dropout, self.drop_node, self.dropout)
-        p_input, drop_rows, p_hidden = p if self.training else (0.0, 0.0, 0.0)
+        p_input, p = (self.input_dropout, self.dropout) if self.training else (0.0, 0.0)
+        drop_rows = self.drop_node if self.training else 0.0
         Z = propagate_linear(g, self.W1, p_input, drop_rows=drop_rows, draws=draws)
-        Z = relu_dropout_linear_(Z, self.b1, self.W2, p_hidden)
+        Z = relu_dropout_linear_(Z, self.b1, self.W2, p)
         return spmm(g.layer(1), Z, self.b2)  # layer 1 does not propagate
 
 
