@@ -115,10 +115,8 @@ def random_split(y: Labels, train: float, val: float, seed: int) -> Split:
 
 def check_fractions(val_fraction: float, test_fraction: float) -> None:
     """Refuse fractions that leave nothing to train on."""
-    for name, value in (
-        ("val_fraction", val_fraction),
-        ("test_fraction", test_fraction),
-    ):
+    given = {"val_fraction": val_fraction, "test_fraction": test_fraction}
+    for name, value in given.items():
         if not 0 <= value < 1:
             raise InputError(f"{name}={value}: expected a number in [0, 1)")
     if val_fraction + test_fraction >= 1:

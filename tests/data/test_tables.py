@@ -116,18 +116,15 @@ def test_integer_ids_of_parquet_match_those_of_csv(tmp_path: Path) -> None:
     assert data.edge_weight is None
 
 
-@pytest.mark.parametrize("long", ["header", "row", "cell"])
-def test_lines_longer_than_a_block_are_read(
-    long: str, load: Load, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("elugcn.data.tables.table._BLOCKS", (2**9, 2**10, 2**20))
-    wide = 900 if long != "cell" else 1
-    names = [f"feature number {i}" if long == "header" else f"{i}" for i in range(wide)]
+def test_lines_of_megabytes_are_read(load: Load) -> None:
+    """Longer than the blocks that Arrow parses by default."""
+    wide, note = 4_000, "x" * 1_500_000
+    names = [f"a feature with a long name and the number {i:0250}" for i in range(wide)]
     lines = [",".join(["id", "label", *names, "note"])]
     for row, name in enumerate("abcd"):
-        cells = [f"{row}" if long == "header" else f"{row}.00000001"] * wide
-        note = "x" * (30_000 if long == "cell" else 1)
+        cells = [f"{row}.000000000000000001"] * wide
         lines.append(",".join([name, "xy"[row % 2], *cells, note]))
+    assert min(map(len, lines)) > 2**20
     data = load("\n".join(lines) + "\n", PAIR)
     expected = np.tile(standardised(0, 1, 2, 3), (wide, 1)).T
     np.testing.assert_allclose(data.x[:, :wide], expected, rtol=1e-6)

@@ -34,9 +34,7 @@ class DatasetInfo:
         n_edges: Undirected edges after cleaning, each counted once.
         n_features: Columns of ``x``.
         n_classes: Number of classes.
-        n_train: Training nodes of split 0.
-        n_val: Validation nodes of split 0.
-        n_test: Test nodes of split 0.
+        n_train: Training nodes of split 0; n_val and n_test likewise.
         homophily: Share of the edges that join equal classes, among those whose ends
             both have a class.
     """

@@ -104,7 +104,7 @@ def load_tables(
 
     notes: list[str] = []
     wanted = _feature_columns(node_table, schema, special, training)
-    node_table.read([*special, *wanted], text=[*special, *schema.categories])
+    node_table.read([*special, *wanted], text={*special, *schema.categories})
     if not node_table.rows:
         raise node_table.error("no nodes, the file has only a header")
     ids = read_ids(node_table, id_name)
@@ -174,7 +174,8 @@ def _feature_columns(
         return []
     if not training:
         return [table.require(c.name, "feature in schema") for c in schema.columns]
-    wanted = [n for n in table.names if n not in (*special, *table.unnamed)]
+    left_out = {*special, *table.unnamed}
+    wanted = [name for name in table.names if name not in left_out]
     if not wanted:
         raise table.error(
             f"no feature column besides {', '.join(special)}: add some, or choose "

@@ -215,7 +215,8 @@ def find_edge_columns(
         given["target"],
     ):
         roles["weight"] = None  # what the user calls an end is not the weight
-    free = [n for n in table.names if n not in (*roles.values(), *table.unnamed)]
+    taken = {*roles.values(), *table.unnamed}
+    free = [name for name in table.names if name not in taken]
     ends = [role for role in ("source", "target") if roles[role] is None]
     if len(free) < len(ends):
         raise table.error(

@@ -29,8 +29,8 @@ ENCODE_FIRST = (
 )
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-# Bytes that are parsed at once. A line must fit into two blocks.
-_BLOCKS = (2**20, 2**25, 2**30)
+# Bytes that are parsed at once. A line must fit into a block.
+_BLOCK_SIZE = 2**26
 
 
 class Table:
@@ -93,7 +93,8 @@ class Table:
 
     def read(self, columns: Sequence[str], text: Container[str] = ()) -> None:
         """Read some columns; those in ``text`` as the strings that a CSV file has."""
-        at = [self.names.index(name) for name in columns]
+        position = {name: i for i, name in enumerate(self.names)}
+        at = [position[name] for name in columns]
         with self._one_line_errors():
             if self._parquet:
                 keys = [self._stored[i] for i in at]
@@ -252,21 +253,14 @@ class Table:
             column_types={str(i): pa.large_string() for i in text},
         )
         parse = pa_csv.ParseOptions(delimiter=self._separator, newlines_in_values=True)
-        for size in _BLOCKS:
-            options = pa_csv.ReadOptions(
-                block_size=size,
-                skip_rows=self._header_lines,
-                column_names=[str(i) for i in range(len(self.names))],
-            )
-            kind = "gzip" if self._gzip else None
-            try:
-                with pa.input_stream(str(self.path), compression=kind) as stream:
-                    table = pa_csv.read_csv(stream, options, parse, convert)
-                break
-            except pa.ArrowInvalid as error:
-                too_long = re.search("straddl|block size|Could not skip", str(error))
-                if not too_long or size == _BLOCKS[-1]:
-                    raise
+        options = pa_csv.ReadOptions(
+            block_size=_BLOCK_SIZE,
+            skip_rows=self._header_lines,
+            column_names=[str(i) for i in range(len(self.names))],
+        )
+        kind = "gzip" if self._gzip else None
+        with pa.input_stream(str(self.path), compression=kind) as stream:
+            table = pa_csv.read_csv(stream, options, parse, convert)
         # What is not UTF-8 is read as bytes where no type was asked for.
         if any(_is_kind(kind, "binary") for kind in table.schema.types):
             raise UnicodeError
@@ -276,12 +270,9 @@ class Table:
         if not self.names:
             raise self.error("the file is empty")
         line = self._separator.join(self.names)
-        if not self._parquet and (mark := re.fullmatch("(?i)sep=(.?)", line.strip())):
-            wanted = _SEPARATORS[self._separator]
-            found = _SEPARATORS.get(mark[1])
-            other = f" and separate cells by {wanted}" * (found not in (None, wanted))
+        if not self._parquet and re.fullmatch("(?i)sep=.?", line):
             raise self.error(
-                f"{line!r} is the separator line of Excel; delete it{other}", None, -1
+                f"{line!r} is the separator line of Excel; delete it", None, -1
             )
         for name, count in Counter(self.names).items():
             if count > 1 and (name or self._parquet):
@@ -330,11 +321,12 @@ class Table:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         if isinstance(error, UnicodeError) or "UTF8" in reason:
             with self._open("rb") as file:
-                wrong = (n for n, raw in enumerate(file, start=1) if not _is_utf8(raw))
-                line = next(wrong, 1)
-            return InputError(
-                f"{self.path}, line {line}: is not UTF-8; save it as CSV in UTF-8"
-            )
+                lines = enumerate(file, start=1)
+                wrong = (
+                    n for n, raw in lines if raw.decode(errors="ignore").encode() != raw
+                )
+                place = f"{self.path}, line {next(wrong, 1)}"
+            return InputError(f"{place}: is not UTF-8; save it as CSV in UTF-8")
         if "columns, got" in reason:
             for line, last, cells in self._records():
                 if len(cells) != len(self.names):
@@ -358,11 +350,3 @@ def _is_kind(kind: pa.DataType, *families: str) -> bool:
     """Whether a type of Arrow is one of some families, whatever its width."""
     wanted = rf"(large_)?({'|'.join(families)})(_view)?\d*(\(.*\))?"
     return re.fullmatch(wanted, str(kind)) is not None
-
-
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
