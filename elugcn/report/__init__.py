@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from pydantic import TypeAdapter
 
 from elugcn import __version__
 from elugcn.api import Fitted, load
@@ -49,9 +49,7 @@ def write_report(
     Returns:
         ``n_nodes``, ``table_nodes`` (how many are listed) and ``sections`` (anchors).
     """
-    config, environment = (_read(run_dir / name) for name in (CONFIG, ENVIRONMENT))
-    metrics = _read_json(run_dir / METRICS)
-    content = collect(fitted or load(run_dir), metrics, config, environment, notes)
+    content = collect(fitted or load(run_dir), *_records(run_dir), notes)
     page = _page(content)
     with atomic_file(out or run_dir / REPORT) as file:
         file.write(page)
@@ -137,21 +135,15 @@ def _figures(content: Content) -> dict[str, list[tuple[str, Markup]]]:
     return drawn
 
 
-def _read(path: Path) -> str:
+def _records(run_dir: Path) -> tuple[dict[str, Any], str, str]:
+    """The metrics of a run, and the texts of its configuration and environment."""
+    path = run_dir / METRICS
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        metrics = TypeAdapter(dict[str, Any]).validate_json(path.read_bytes())
+        config = (path := run_dir / CONFIG).read_text(encoding="utf-8")
+        environment = (path := run_dir / ENVIRONMENT).read_text(encoding="utf-8")
+    except (OSError, ValueError):
         raise InputError(
             f"{path}: cannot be read; expected a run directory of `elugcn train`"
         ) from None
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    text = _read(path)
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: expected a JSON object, as `elugcn train` writes it")
-    return found
+    return metrics, config, environment

@@ -55,7 +55,6 @@ class Content:
     best_epoch: int | None
     suggestions: list[Suggestion]
     rows: list[Row]
-    low_confidence: float
     columns: list[Row]
     seconds: dict[str, float]
     config: str
@@ -72,19 +71,18 @@ def collect(
 ) -> Content:
     """Everything that the report of a run shows."""
     context = DiagnosisContext(fitted)
-    names = context.names = [clean(name) for name in context.names]
-    context.ids = [clean(one) for one in context.ids]
+    names = context.names = [shorten(name) for name in context.names]
+    context.ids = [shorten(one) for one in context.ids]
     data, result = fitted.data, fitted.result
     # A saved model keeps Definition 1 but not the graph.
     known = context.has_graph or result.label_utilization is not None
     use = context.use if known else None
-    rows, low = node_rows(context, use)
     groups, findings = utilization_groups(context, use)
     best, schema = result.metadata.get("best_epoch"), data.get("table_schema", None)
     edges, said = metrics.get("n_edges"), metrics.get("notes")
     said = said if isinstance(said, list) else []
     return Content(
-        dataset=clean(str(metrics.get("dataset", ""))),
+        dataset=shorten(str(metrics.get("dataset", ""))),
         method=fitted.method,
         n_nodes=int(data.num_nodes),
         n_edges=edges if isinstance(edges, int) else 0,
@@ -100,8 +98,7 @@ def collect(
         # Without validation nodes, nothing selected the epoch.
         best_epoch=best if isinstance(best, int) and data.val_mask.any() else None,
         suggestions=suggestions(context),
-        rows=rows,
-        low_confidence=low,
+        rows=node_rows(context, use),
         columns=[] if schema is None else schema.report(),
         seconds=result.seconds,
         config=config,
@@ -110,9 +107,9 @@ def collect(
     )
 
 
-def clean(text: str, most: int = 100) -> str:
-    """A name of bounded length that can be written as UTF-8."""
-    text = text.encode("utf-8", "replace").decode("utf-8")
+def shorten(text: str, most: int = 100) -> str:
+    """A name on one line, of bounded length, that can be written as UTF-8."""
+    text = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -181,18 +178,15 @@ def suggestions(context: DiagnosisContext) -> list[Suggestion]:
         return []
 
 
-def node_rows(
-    context: DiagnosisContext, use: LabelUtilization | None
-) -> tuple[list[Row], float]:
-    """The nodes of the table, and the confidence below which a quarter of all lies.
+def node_rows(context: DiagnosisContext, use: LabelUtilization | None) -> list[Row]:
+    """The nodes of the table, the least confident first.
 
     Of more than 2,000 nodes those to look at first: NELU and unreachable nodes, then
-    the others, each with the least confident first.
+    the others.
     """
     data, names = context.data, context.names
     confidence, predicted = context.fitted.proba.max(dim=1)
     order = torch.argsort(confidence, stable=True)
-    low = float(confidence[order[(len(order) - 1) // 4]])
     if use is not None and len(order) > TABLE_LIMIT:
         order = order[torch.argsort(use.elu[order].long(), stable=True)]
     kinds = [""] * len(order) if use is None else use.names()
@@ -210,4 +204,4 @@ def node_rows(
                 "wrong": 0 <= label != best,
             }
         )
-    return rows, low
+    return rows

@@ -18,10 +18,12 @@ import numpy as np
 from markupsafe import Markup, escape
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, to_rgb
+from matplotlib.colors import ListedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from torch import Tensor
+
+from elugcn.report.content import shorten
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#7a7a7a"
@@ -46,18 +48,17 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "svg.fonttype": "none",
 }
+PERCENT = PercentFormatter(1.0, decimals=0)
+# Blue, transparent at zero, orange: right on any background.
+_STRENGTH = np.linspace(-1.0, 1.0, 255)[:, None]
+_RGB = np.where(_STRENGTH < 0, to_rgb(BLUE), to_rgb(ORANGE))
+DIVERGING = ListedColormap(np.hstack([_RGB, np.abs(_STRENGTH)]))
 _MAX_POINTS = 300  # of a curve; more look the same
 _MAX_NAMES, _MAX_LETTERS = 24, 18  # beside a picture
 
 
 def svg(figure: Figure, name: str, alt: str) -> Markup:
-    """A figure as an ``<svg>`` element.
-
-    Args:
-        figure: From matplotlib.
-        name: Makes the ids of the element unique in the page.
-        alt: What the figure shows, for those who can't see it.
-    """
+    """A figure as an ``<svg>`` element; its ids begin with ``name``."""
     out = io.StringIO()
     with rc_context(STYLE | {"svg.hashsalt": name}), warnings.catch_warnings():
         # The browser has fonts for the letters that matplotlib's font lacks.
@@ -77,12 +78,9 @@ def svg(figure: Figure, name: str, alt: str) -> Markup:
 def history_figure(
     history: Sequence[dict[str, float]], columns: dict[str, str], best: int | None
 ) -> Figure | None:
-    """Curves over epochs; None if there is none.
+    """Some columns over epochs, with the names of their curves; None if all are empty.
 
-    Args:
-        history: One record per epoch.
-        columns: The name of the curve of each column.
-        best: The epoch that validation selected, marked by a line.
+    A line marks the epoch ``best``, which validation selected.
     """
     figure, axis = _figure(2.8)
     for colour, (column, name) in zip((BLUE, ORANGE), columns.items(), strict=False):
@@ -97,7 +95,7 @@ def history_figure(
     if not axis.lines:
         return None
     if "accuracy" in " ".join(columns):
-        axis.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        axis.yaxis.set_major_formatter(PERCENT)
         axis.set_ylim(0.0, 1.02)
     if best is not None:
         axis.axvline(best, color=QUIET, linestyle="--", linewidth=1, label="selected")
@@ -108,22 +106,16 @@ def history_figure(
 
 @rc_context(STYLE)
 def calibration_figure(bins: Sequence[tuple[float, float, int]]) -> Figure:
-    """Accuracy over confidence; on the diagonal the probabilities are reliable.
-
-    Args:
-        bins: Confidence, accuracy and number of nodes of each.
-    """
+    """Accuracy over confidence: bins of confidence, accuracy and number of nodes."""
     figure, axis = _figure(3.4)
     confidence, accuracy, nodes = (np.asarray(c) for c in zip(*bins, strict=True))
     axis.plot([0, 1], [0, 1], color=QUIET, linestyle="--", linewidth=1)
     axis.plot(confidence, accuracy, color=BLUE)
     area = 20 + 280 * nodes / nodes.sum()
     axis.scatter(confidence, accuracy, area, color=BLUE, alpha=0.8)
-    axis.set_xlabel("confidence")
-    axis.set_ylabel("accuracy")
+    axis.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.03), ylim=(0, 1.05))
     for side in (axis.xaxis, axis.yaxis):
-        side.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axis.set(xlim=(0, 1.03), ylim=(0, 1.05))
+        side.set_major_formatter(PERCENT)
     return figure
 
 
@@ -136,22 +128,19 @@ def heat_figure(means: Tensor, block_class: Sequence[int], names: list[str]) -> 
     """
     figure, axis = _figure(3.0)
     values = means.numpy()
-    limit = float(np.quantile(np.abs(values), 0.98)) or float(np.abs(values).max())
-    limit = limit or 1.0
-    axis.imshow(
-        values, cmap=_diverging(), vmin=-limit, vmax=limit, interpolation="none"
-    )
+    strongest = np.quantile(np.abs(values), 0.98) or np.abs(values).max() or 1.0
+    scale = Normalize(-strongest, strongest)
+    axis.imshow(values, DIVERGING, scale, interpolation="none")
     starts = [i for i, c in enumerate(block_class) if i and c != block_class[i - 1]]
     for start in starts:
         axis.axhline(start - 0.5, color=QUIET, linewidth=0.4)
         axis.axvline(start - 0.5, color=QUIET, linewidth=0.4)
     ends = [0, *starts, len(block_class)]
     middle = [(a + b - 1) / 2 for a, b in pairwise(ends)]
-    labels = [_short(names[block_class[a]]) for a in ends[:-1]]
+    labels = [shorten(names[block_class[a]], _MAX_LETTERS) for a in ends[:-1]]
     few = len(labels) <= _MAX_NAMES
     axis.set_yticks(middle if few else [], labels if few else [])
-    axis.set_xticks([])
-    axis.tick_params(length=0)
+    axis.tick_params(length=0, labelbottom=False)
     axis.grid(visible=False)
     axis.spines[:].set_visible(False)
     return figure
@@ -160,16 +149,3 @@ def heat_figure(means: Tensor, block_class: Sequence[int], names: list[str]) -> 
 def _figure(height: float) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(4.4, height))
     return figure, figure.subplots()
-
-
-def _diverging() -> ListedColormap:
-    """Blue, transparent at zero, orange: right on any background."""
-    strength = np.linspace(-1.0, 1.0, 255)[:, None]
-    colour = np.where(strength < 0, to_rgb(BLUE), to_rgb(ORANGE))
-    return ListedColormap(np.hstack([colour, np.abs(strength)]))
-
-
-def _short(name: str) -> str:
-    """A name on one line that fits beside a figure."""
-    name = " ".join(name.split())
-    return name if len(name) <= _MAX_LETTERS else f"{name[: _MAX_LETTERS - 1]}…"

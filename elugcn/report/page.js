@@ -15,7 +15,6 @@ function wanted(row) {
   const ticked = kinds.filter((box) => box.checked).map((box) => box.dataset.kind);
   return (
     (!ticked.length || ticked.includes(row.dataset.kind)) &&
-    (!find("low").checked || "low" in row.dataset) &&
     (!find("wrong").checked || row.classList.contains("wrong")) &&
     (!words || [0, 1, 2].some((i) => row.cells[i].textContent.toLowerCase().includes(words)))
   );

@@ -1,6 +1,5 @@
 """The other numbers of a report: by hand, and against dense graphs."""
 
-
 import numpy as np
 import pytest
 import torch
@@ -10,7 +9,7 @@ from elugcn.elu.low_rank_graph import ExplicitGraph
 from elugcn.engine import CSR
 from elugcn.insight import DiagnosisContext
 from elugcn.report import content as module
-from elugcn.report.content import clean, heat, node_rows
+from elugcn.report.content import heat, node_rows, shorten
 from tests.insight.conftest import mask
 from tests.report.conftest import contents
 
@@ -85,8 +84,6 @@ def test_rows_of_nodes_by_hand(six: Fitted) -> None:
     }  # fmt: skip
     last = rows[-1]
     assert (last["label"], last["split"], last["wrong"]) == ("", "", False)
-    # A quarter of six nodes: the two least certain ones.
-    assert contents(six).low_confidence == pytest.approx(0.6)
 
 
 def test_the_nodes_to_look_at_first(
@@ -96,7 +93,7 @@ def test_the_nodes_to_look_at_first(
     ids = [row["id"] for row in contents(six).rows]
     # NELU and unreachable nodes, then the least certain of the others.
     assert ids == ["2", "4", "5"]
-    rows, _ = node_rows(DiagnosisContext(six), None)
+    rows = node_rows(DiagnosisContext(six), None)
     assert [row["id"] for row in rows] == ["5", "3", "2"]
     assert {row["utilization"] for row in rows} == {""}
 
@@ -138,6 +135,6 @@ def test_an_epoch_is_selected_by_validation_nodes_only(six: Fitted) -> None:
 def test_long_and_broken_names(six: Fitted) -> None:
     six.data.class_names = ["x" * 300, "y"]
     assert contents(six).names == ["x" * 99 + "…", "y"]
-    assert clean("a\ud800b") == "a?b"
-    assert clean("x" * 100) == "x" * 100
-    assert clean("x" * 101) == "x" * 99 + "…"
+    assert shorten("a\ud800b") == "a?b"
+    assert shorten("x" * 100) == "x" * 100
+    assert shorten("x" * 101) == "x" * 99 + "…"
