@@ -56,13 +56,7 @@ def _blocks(x: Tensor) -> tuple[Tensor, ...]:
 
 
 class ClosedForm:
-    """The solution for one H: G is factored once, O(n·c² + c³).
-
-    Args:
-        H: n×c.
-        beta: β > 0.
-        form: ``"paper"`` (eq. 8, 11) or ``"transposed"`` (public code).
-    """
+    """The solution for one H and β: G is factored once, O(n·c² + c³)."""
 
     def __init__(self, H: Tensor, beta: float, form: Form = "paper") -> None:
         self.H, self.beta, self.form = H, beta, form
@@ -106,14 +100,10 @@ class ClosedForm:
 def initial_influence(
     labels: Tensor, H: Tensor, init: Init, lpa: Tensor | None = None
 ) -> Tensor:
-    """Q⁽⁰⁾: one-hot rows where labels are known; ``init`` gives the other rows.
+    """Q⁽⁰⁾, n×c: one-hot rows where labels are known; ``init`` gives the other rows.
 
-    Args:
-        labels: Known labels and pseudo-labels, −1 elsewhere, (n,).
-        H: n×c.
-        init: ``"lpa"``: rows of label propagation, and of H where no label reaches;
-            ``"mlp"``: rows of H; ``"zero"``: zero rows, as printed.
-        lpa: Label distribution n×c, for ``init="lpa"``.
+    ``"lpa"``: rows of label propagation, and of H where no label reaches; ``"mlp"``:
+    rows of H; ``"zero"``: zero rows, as printed.
     """
     Q = one_hot_rows(labels, H.size(1)).to(H)
     unknown = labels < 0
@@ -144,16 +134,11 @@ def label_influence(
     damping: float = 0.0,
     normalization: Normalization = "none",
 ) -> Tensor:
-    """Q⁽ᵏ⁾ by Algorithm 1: Q ← S Q, then labelled rows are put back. O(k·n·c²).
+    """Q⁽ᵏ⁾ from Q⁽⁰⁾ by Algorithm 1: Q ← S Q, then labelled rows are put back.
 
-    Args:
-        closed: The closed form for H.
-        labels: Known labels and pseudo-labels, −1 elsewhere, (n,).
-        Q: Q⁽⁰⁾, n×c.
-        k: Number of updates.
-        damping: Share of the previous Q in each update (0.3 in the public code).
-        normalization: ``"l2"`` scales rows to length 1. Without it the update is
-            quadratic in Q: it shrinks or collapses to one class as k grows.
+    O(k·n·c²). Without ``normalization`` of its rows to length 1 the update is quadratic
+    in Q: it shrinks or collapses to one class as k grows. ``damping`` is the share of
+    the previous Q in each update (0.3 in the public code).
     """
     known = labels >= 0
     Y = one_hot_rows(labels, Q.size(1)).to(Q)[known]

@@ -147,13 +147,9 @@ class LowRankGraph(ELUGraph):
 
 
 def scale_rows(left: Tensor, row_sum: Tensor, mean: float, scaling: Scaling) -> Tensor:
-    """Rows of the left factor, divided as ``LowRankGraph.scaled`` says.
+    """Rows of the left factor, m×c, divided as ``LowRankGraph.scaled`` says.
 
-    Args:
-        left: m×c.
-        row_sum: Row sums of S, (m,).
-        mean: Mean absolute row sum of S.
-        scaling: What rows are divided by.
+    ``row_sum`` has their sums in S, (m,), and ``mean`` is the mean row sum of S.
     """
     if scaling == "none" or mean == 0.0:
         return left

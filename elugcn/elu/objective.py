@@ -20,13 +20,7 @@ from elugcn.training.loop import Objective
 class TwoViewObjective(Objective):
     """CE + ω·CE(ELU targets) + λ·(contrast + entropy) + λ_cons·consistency.
 
-    Args:
-        network: The GCN.
-        problem: The graph.
-        config: η, τ and the weights of the terms.
-        graph: S*; it is read only if the output or the loss uses the ELU view.
-        utilization: ELU and NELU nodes.
-        pseudo: Weight of each node's pseudo-label, (n,), which sum to ω; or None.
+    ``pseudo`` holds the weight of each node's pseudo-label, (n,); they sum to ω.
     """
 
     def __init__(

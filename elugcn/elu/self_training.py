@@ -21,11 +21,6 @@ def pseudo_label_weights(
     Only ELU nodes outside the training set count. Within a class the weight is
     proportional to the confidence. Every class has the same total weight, so that a
     class that the model favours cannot grow.
-
-    Args:
-        utilization: Definition 1, with the probabilities of the GCN.
-        train_mask: Training nodes, (n,).
-        total_weight: Sum of all weights.
     """
     usable = utilization.elu & ~train_mask
     proba = utilization.gcn_proba

@@ -189,15 +189,7 @@ def train_two_views(
 ) -> TwoViewFit:
     """Train the GCN on Â and S* (eq. 12), then choose η if the options say so.
 
-    Args:
-        problem: The graph.
-        name: For records.
-        config: The options.
-        context: Seed, device and clocks.
-        graph: S* in factors, before scaling.
-        utilization: Definition 1.
-        source: The model that gave H.
-        stage: Number of the stage, for its random numbers.
+    ``graph`` holds S* in factors, before scaling; ``source`` is the model that gave H.
     """
     with context.clock("graph"):
         used = graph_in_use(graph, config)

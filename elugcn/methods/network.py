@@ -81,12 +81,8 @@ def restricted(
 class SupervisedRows(Objective):
     """Cross-entropy for networks whose output depends on one row of features per node.
 
-    Training and validation read only the rows of their own nodes.
-
-    Args:
-        network: ``network.rows(x)`` maps rows of features to logits.
-        problem: The graph.
-        rows: The features that the network reads; None: X.
+    ``network.rows(x)`` maps rows of features (of X, or of ``rows``) to logits. Training
+    and validation read only the rows of their own nodes.
     """
 
     def __init__(
@@ -230,7 +226,7 @@ def fit_network(
         build: Makes the network, with initial weights.
         objective: Makes what is minimised.
         settings: Of the training; None: those of the configuration.
-        clock: Name of the time that the training takes.
+        clock: Name of the clock that counts the time.
         stage: Number of the stage, for its random numbers.
         title: What the progress display shows; None: the method.
     """

@@ -35,14 +35,7 @@ MAX_DENSE_ENTRIES = 2**28
 
 
 class Bags:
-    """Rows of Π drop(X) for any nodes.
-
-    Args:
-        problem: The graph.
-        order: K of Π.
-        k: Rows of X in a bag.
-        drop_node: δ.
-    """
+    """Rows of Π drop(X) for any nodes: K is ``order`` and δ is ``drop_node``."""
 
     def __init__(self, problem: Problem, order: int, k: int, drop_node: float) -> None:
         x = problem.x
@@ -68,13 +61,8 @@ class Bags:
 class SampledObjective(Objective):
     """What is minimised; everything that stays the same is gathered once.
 
-    Args:
-        network: The network.
-        problem: The graph.
-        config: Weights and sizes.
-        pseudo_weight: Weight of every node's pseudo-label, (n,), or None.
-        pseudo_class: Class of every node's pseudo-label, (n,).
-        warmup: Epochs until the consistency counts fully.
+    Every node may have a pseudo-label with a weight, (n,) each. The consistency counts
+    fully after ``warmup`` epochs.
     """
 
     def __init__(
