@@ -34,16 +34,11 @@ from elugcn.models.mlp import MLP
 
 
 class APPNPConfig(NetworkConfig):
-    """Options of APPNP.
+    """Options of APPNP."""
 
-    Attributes:
-        steps: K, products with Â.
-        alpha: α, the share of H in every step.
-        edge_dropout: Probability of dropping an entry of Â, drawn anew in each step.
-    """
-
-    steps: Steps = 10
-    alpha: Share = 0.1
+    steps: Steps = 10  # K, products with Â
+    alpha: Share = 0.1  # α, the share of H in every step
+    # Probability of dropping an entry of Â, drawn anew in each step
     edge_dropout: Probability = 0.5
     dropout: Probability = 0.5
     weight_decay: NonNegative = 5e-3

@@ -59,28 +59,17 @@ from elugcn.models.losses import info_nce
 
 
 class BAGCNConfig(InputDropoutConfig):
-    """Options of BAGCN.
-
-    Attributes:
-        roles: m, width of P and R.
-        k: Shortcuts per node.
-        beta: β, the weight of the distant view.
-        mu: μ, the weight of the contrast.
-        omega: ω, the weight of each view's own cross-entropy.
-        tau: Temperature of the contrast.
-        anchors: Nodes compared in a step, at most.
-        refresh: Epochs between two searches for shortcuts.
-    """
+    """Options of BAGCN."""
 
     dropout: Probability = 0.5
-    roles: Count = 64
-    k: Count = 10
-    beta: NonNegative = 0.5
-    mu: NonNegative = 0.5
-    omega: NonNegative = 0.1
-    tau: Positive = 0.5
-    anchors: int = Field(1024, ge=2, le=MAX_COUNT)
-    refresh: Count = 10
+    roles: Count = 64  # m, width of P and R
+    k: Count = 10  # Shortcuts per node
+    beta: NonNegative = 0.5  # β, the weight of the distant view
+    mu: NonNegative = 0.5  # μ, the weight of the contrast
+    omega: NonNegative = 0.1  # ω, the weight of each view's own cross-entropy
+    tau: Positive = 0.5  # Temperature of the contrast
+    anchors: int = Field(1024, ge=2, le=MAX_COUNT)  # Nodes compared in a step, at most
+    refresh: Count = 10  # Epochs between two searches for shortcuts
     epochs: Count = 300
 
 

@@ -83,45 +83,25 @@ BLOCK = 2**21
 
 
 class CoGSLConfig(InputDropoutConfig):
-    """Options of CoGSL; those of the network are the classifiers'.
+    """Options of CoGSL; those of the network are the classifiers'."""
 
-    Attributes:
-        restart: Probability of a restart in the PageRank.
-        k: Entries per row of the PageRank.
-        mu1: μ₁.
-        mu2: μ₂.
-        lam: l of the fusion.
-        power: a of the fusion.
-        tau: Temperature of InfoNCE.
-        estimator_channels: Width of the views' estimators.
-        estimator_dropout: Their dropout.
-        estimator_lr: Their learning rate.
-        mi_channels: Width of the estimators of information.
-        mi_lr: Their learning rate.
-        anchors: Nodes that InfoNCE compares, at most.
-        view_steps: Steps of (a) per round.
-        classifier_steps: Steps of (b) per round.
-        mi_steps: Steps of (c) per round.
-        growth: How fast the weight of L_mi grows.
-    """
-
-    restart: float = Field(0.15, gt=0, le=1)
-    k: Count = 40
-    mu1: NonNegative = 1.0
-    mu2: NonNegative = 0.5
-    lam: Share = 0.9
-    power: NonNegative = 0.1
-    tau: Positive = 0.5
-    estimator_channels: Count = 32
-    estimator_dropout: Probability = 0.8
-    estimator_lr: Positive = 0.01
-    mi_channels: Count = 32
-    mi_lr: Positive = 0.01
-    anchors: Count = 512
-    view_steps: Steps = 2
-    classifier_steps: Count = 5
-    mi_steps: Steps = 4
-    growth: NonNegative = 1e-3
+    restart: float = Field(0.15, gt=0, le=1)  # Probability of a restart in the PageRank
+    k: Count = 40  # Entries per row of the PageRank
+    mu1: NonNegative = 1.0  # μ₁
+    mu2: NonNegative = 0.5  # μ₂
+    lam: Share = 0.9  # l of the fusion
+    power: NonNegative = 0.1  # a of the fusion
+    tau: Positive = 0.5  # Temperature of InfoNCE
+    estimator_channels: Count = 32  # Width of the views' estimators
+    estimator_dropout: Probability = 0.8  # Their dropout
+    estimator_lr: Positive = 0.01  # Their learning rate
+    mi_channels: Count = 32  # Width of the estimators of information
+    mi_lr: Positive = 0.01  # Their learning rate
+    anchors: Count = 512  # Nodes that InfoNCE compares, at most
+    view_steps: Steps = 2  # Steps of (a) per round
+    classifier_steps: Count = 5  # Steps of (b) per round
+    mi_steps: Steps = 4  # Steps of (c) per round
+    growth: NonNegative = 1e-3  # How fast the weight of L_mi grows
     dropout: Probability = 0.5
 
     def compression(self, turn: int) -> float:
@@ -158,16 +138,12 @@ def topk_pagerank(adj: CSR, alpha: float, k: int, steps: int = STEPS) -> CSR:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A view V_i, ``given``, and ``both``, the pattern of V_i + V_iᵀ.
+    """A view V_i, and where the entries of V' + V'ᵀ come from."""
 
-    For each entry (u, v) of the latter, ``here`` is the place of (u, v) in V_i, or
-    nnz(V_i) if there is none, and ``there`` the place of (v, u).
-    """
-
-    given: CSR
-    both: CSR
-    here: Tensor
-    there: Tensor
+    given: CSR  # V_i
+    both: CSR  # the pattern of V_i + V_iᵀ
+    here: Tensor  # the place of each of its entries (u, v) in V_i; nnz(V_i): nowhere
+    there: Tensor  # the place of (v, u)
 
     @classmethod
     def of(cls, given: CSR) -> View:

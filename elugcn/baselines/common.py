@@ -29,13 +29,9 @@ class BaselineConfig(NetworkConfig):
 
 
 class InputDropoutConfig(BaselineConfig):
-    """A network that may drop entries of X with a probability of their own.
+    """A network that may drop entries of X with a probability of their own."""
 
-    Attributes:
-        input_dropout: Dropout of X; None: as ``dropout``.
-    """
-
-    input_dropout: Probability | None = None
+    input_dropout: Probability | None = None  # Dropout of X; None: as ``dropout``
 
     @property
     def first_dropout(self) -> float:

@@ -42,26 +42,17 @@ from elugcn.methods.registry import get_method
 
 
 class CorrectSmoothConfig(NetworkConfig):
-    """Options of Correct and Smooth; those of a network are the base model's.
+    """Options of Correct and Smooth; those of a network are the base model's."""
 
-    Attributes:
-        base: The base model: an MLP, logistic regression or a GCN.
-        correction_steps: L₁.
-        correction_alpha: α₁.
-        smoothing_steps: L₂.
-        smoothing_alpha: α₂.
-        autoscale: Scale each row of E, and keep E within ±1.
-        scale: s, without ``autoscale``.
-    """
-
+    # The base model: an MLP, logistic regression or a GCN
     base: Literal["mlp", "linear", "gcn"] = "mlp"
     dropout: Probability = 0.5
-    correction_steps: Steps = 50
-    correction_alpha: Share = 0.9
-    smoothing_steps: Steps = 50
-    smoothing_alpha: Share = 0.8
-    autoscale: bool = True
-    scale: NonNegative = 1.0
+    correction_steps: Steps = 50  # L₁
+    correction_alpha: Share = 0.9  # α₁
+    smoothing_steps: Steps = 50  # L₂
+    smoothing_alpha: Share = 0.8  # α₂
+    autoscale: bool = True  # Scale each row of E, and keep E within ±1
+    scale: NonNegative = 1.0  # s, without ``autoscale``
 
     def base_model(self) -> tuple[AnyMethod, MethodConfig]:
         """The method of the base model and its options."""

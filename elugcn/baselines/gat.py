@@ -29,20 +29,13 @@ from elugcn.methods.problem import GraphTraits, Shapes
 
 
 class GATConfig(BaselineConfig):
-    """Options of GAT.
+    """Options of GAT."""
 
-    Attributes:
-        hidden_channels: Width of one head of the first layer.
-        heads: Heads of the first layer.
-        out_heads: Heads of the second layer.
-        attention_dropout: Probability of dropping a coefficient α.
-    """
-
-    hidden_channels: Count = 8
-    heads: Count = 8
-    out_heads: Count = 1
+    hidden_channels: Count = 8  # Width of one head of the first layer
+    heads: Count = 8  # Heads of the first layer
+    out_heads: Count = 1  # Heads of the second layer
     dropout: Probability = 0.6
-    attention_dropout: Probability = 0.6
+    attention_dropout: Probability = 0.6  # Probability of dropping a coefficient α
     lr: Positive = 0.005
     epochs: Count = 1000
 
@@ -50,12 +43,8 @@ class GATConfig(BaselineConfig):
 class Attention(nn.Module):
     """One layer, with the names, shapes and initial values of PyG's ``GATConv``.
 
-    Args:
-        in_channels: Width of the input; None: the input is X W, the layer has no W.
-        out_channels: Width c of one head.
-        heads: k.
-        concat: Heads side by side (n×k·c), else their mean (n×c).
-        dropout: Probability of dropping a coefficient α.
+    ``concat``: heads side by side (n×k·c), else their mean (n×c). With ``in_channels``
+    None the input is X W, and the layer has no W.
     """
 
     def __init__(

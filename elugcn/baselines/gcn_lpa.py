@@ -49,18 +49,12 @@ from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 
 class GCNLPAConfig(InputDropoutConfig):
-    """Options of GCN-LPA.
+    """Options of GCN-LPA."""
 
-    Attributes:
-        num_layers: L.
-        lpa_steps: K, steps of label propagation.
-        lambda_lpa: λ, the weight of the labels' term.
-        lpa_loss: Q as logits (``"softmax"``) or as probabilities (``"share"``).
-    """
-
-    num_layers: Count = 2
-    lpa_steps: Count = 5
-    lambda_lpa: NonNegative = 1.0
+    num_layers: Count = 2  # L
+    lpa_steps: Count = 5  # K, steps of label propagation
+    lambda_lpa: NonNegative = 1.0  # λ, the weight of the labels' term
+    # Q as logits (``"softmax"``) or as probabilities (``"share"``)
     lpa_loss: Literal["softmax", "share"] = "softmax"
 
 

@@ -35,18 +35,12 @@ from elugcn.training.loop import TrainSettings
 
 
 class GPRGNNConfig(InputDropoutConfig):
-    """Options of GPR-GNN.
+    """Options of GPR-GNN."""
 
-    Attributes:
-        steps: K.
-        alpha: Restart probability of the PageRank that γ starts as.
-        propagation_dropout: Probability of dropping an entry of H.
-    """
-
-    steps: Steps = 10
-    alpha: Share = 0.1
+    steps: Steps = 10  # K
+    alpha: Share = 0.1  # Restart probability of the PageRank that γ starts as
     dropout: Probability = 0.5
-    propagation_dropout: Probability = 0.5
+    propagation_dropout: Probability = 0.5  # Probability of dropping an entry of H
     epochs: Count = 1000
     patience: Steps = 200
 

@@ -49,21 +49,13 @@ FEW_FEATURES = 1_000
 
 
 class GRANDConfig(RandomPropagationConfig):
-    """Options of GRAND.
-
-    Attributes:
-        order: K.
-        drop_node: δ.
-        draws: S.
-        lambda_cons: λ.
-        sharpening: T.
-    """
+    """Options of GRAND; T is ``sharpening``."""
 
     norm: Literal["none", "layer", "batch"] = "none"
-    order: Count = 8
-    drop_node: Probability = 0.5
-    draws: Count = 4
-    lambda_cons: NonNegative = 1.0
+    order: Count = 8  # K
+    drop_node: Probability = 0.5  # δ
+    draws: Count = 4  # S
+    lambda_cons: NonNegative = 1.0  # λ
     hidden_channels: Count = 32
     dropout: Probability = 0.5
     epochs: Count = 1000

@@ -67,35 +67,22 @@ WEIGHT_DECAY = 5e-4
 
 
 class GSRConfig(InputDropoutConfig):
-    """Options of GSR; those of the network are the GCN's.
-
-    Attributes:
-        intra: w, the weight of the contrast within a view.
-        pretrain_steps: Steps of pre-training.
-        pretrain_batch: Edges per step.
-        pretrain_lr: First learning rate of pre-training.
-        momentum: Of the slow copy; fewer steps need a smaller one.
-        negatives: Keys that a query has to tell from the positive.
-        structure_dim: Width of the walks' view.
-        window: Length of the walks.
-        feature_weight: Weight of the features' cosine; the rest is the walks'.
-        add: New pairs as a share of the edges.
-        remove: Share of the edges to remove.
-    """
+    """Options of GSR; those of the network are the GCN's."""
 
     dropout: Probability = 0.5
     epochs: Count = 1000
-    intra: Share = 0.75
-    pretrain_steps: Steps = 300
-    pretrain_batch: Count = 512
-    pretrain_lr: Positive = 1e-3
-    momentum: Probability = 0.999
-    negatives: Count = 1024
-    structure_dim: Count = 64
-    window: Count = 10
+    intra: Share = 0.75  # w, the weight of the contrast within a view
+    pretrain_steps: Steps = 300  # Steps of pre-training
+    pretrain_batch: Count = 512  # Edges per step
+    pretrain_lr: Positive = 1e-3  # First learning rate of pre-training
+    momentum: Probability = 0.999  # Of the slow copy; fewer steps need a smaller one
+    negatives: Count = 1024  # Keys that a query has to tell from the positive
+    structure_dim: Count = 64  # Width of the walks' view
+    window: Count = 10  # Length of the walks
+    # Weight of the features' cosine; the rest is the walks'
     feature_weight: Share = 0.0
-    add: NonNegative = 0.25
-    remove: Share = 0.0
+    add: NonNegative = 0.25  # New pairs as a share of the edges
+    remove: Share = 0.0  # Share of the edges to remove
 
 
 class HeldOut:
@@ -289,13 +276,9 @@ class Refined(NamedTuple):
 def refine(graph: CSR, embedding: Tensor, add: float, remove: float) -> Refined:
     """Remove the least similar pairs and add the most similar ones not yet joined.
 
-    A pair counts once; its two directions come and go together. O(E·h + n²·h / 2) time.
-
-    Args:
-        graph: n×n; the diagonal and the values do not count.
-        embedding: n×h, whose inner products say how similar nodes are.
-        add: Pairs to add, as a share of the pairs joined.
-        remove: Pairs to remove, as a share of the pairs joined, at most 1.
+    ``add`` and ``remove`` are shares of the pairs joined. A pair counts once; its two
+    directions come and go together. Inner products of rows of the embedding, n×h, say
+    how similar nodes are. O(E·h + n²·h / 2) time.
     """
     n = graph.shape[0]
     joined = undirected(graph)

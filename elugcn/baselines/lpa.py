@@ -18,17 +18,12 @@ from elugcn.methods.problem import GraphTraits, Problem
 
 
 class LPAConfig(MethodConfig):
-    """Options of label propagation.
+    """Options of label propagation."""
 
-    Attributes:
-        lpa_steps: How many hops labels travel.
-        lpa_alpha: Share of the neighbours in each step.
-        lpa_graph: What labels travel by: ``"edges"``, or ``"coupled"``: nodes with
-            the same neighbours.
-    """
-
-    lpa_steps: Count = 50
-    lpa_alpha: Share = 0.9
+    lpa_steps: Count = 50  # How many hops labels travel
+    lpa_alpha: Share = 0.9  # Share of the neighbours in each step
+    # What labels travel by: ``"edges"``, or ``"coupled"``: nodes with the same
+    # neighbours
     lpa_graph: LabelGraph = "edges"
 
 

@@ -38,19 +38,12 @@ DENSE = 256
 
 @dataclass(frozen=True)
 class WalkMatrix:
-    """The DeepWalk matrix as an operator: rows are computed when they are needed.
+    """The DeepWalk matrix as an operator: rows are computed when they are needed."""
 
-    Attributes:
-        left: n×k.
-        right: n×k; left · rightᵀ is the matrix before log⁺, without ``base``.
-        component: Connected component of each node, (n,).
-        base: What each node has in common with its component, (n,).
-    """
-
-    left: Tensor
-    right: Tensor
-    component: Tensor
-    base: Tensor
+    left: Tensor  # n×k
+    right: Tensor  # n×k; left · rightᵀ is the matrix before log⁺, without ``base``
+    component: Tensor  # connected component of each node, (n,)
+    base: Tensor  # what each node has in common with its component, (n,)
 
     @classmethod
     def of(cls, graph: CSR, window: int, rank: int = 128) -> WalkMatrix:

@@ -62,19 +62,12 @@ BLOCK = 8192
 
 
 class NeuralSparseConfig(InputDropoutConfig):
-    """Options of NeuralSparse.
+    """Options of NeuralSparse."""
 
-    Attributes:
-        k: Edges that a node keeps.
-        scorer_channels: Width of the scorer.
-        rate: How fast the temperature falls.
-        refresh: Epochs between two temperatures.
-    """
-
-    k: Count = 5
-    scorer_channels: Count = 32
-    rate: NonNegative = 1e-3
-    refresh: Count = 50
+    k: Count = 5  # Edges that a node keeps
+    scorer_channels: Count = 32  # Width of the scorer
+    rate: NonNegative = 1e-3  # How fast the temperature falls
+    refresh: Count = 50  # Epochs between two temperatures
     hidden_channels: Count = 128
     weight_decay: NonNegative = 1e-3
 

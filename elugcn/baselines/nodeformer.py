@@ -73,30 +73,20 @@ MAX_ORDER = 32
 
 
 class NodeFormerConfig(BaselineConfig):
-    """Options of NodeFormer.
-
-    Attributes:
-        heads: H.
-        features: M, random features of the kernel.
-        draws: S, draws of Gumbel noise.
-        tau: Temperature τ.
-        rb_order: How many graphs of the given edges are added: 1 hop, 2 hops, 4 hops, …
-        lambda_link: λ, the weight of the edges' likelihood.
-        links: Edges whose likelihood is looked at in a step, at most.
-        jump: Whether the last map reads all layers side by side.
-    """
+    """Options of NodeFormer."""
 
     hidden_channels: Count = 32
     dropout: Probability = 0.0
     num_layers: Count = 2
-    heads: Count = 4
-    features: Count = 30
-    draws: Count = 10
-    tau: Positive = 0.25
+    heads: Count = 4  # H
+    features: Count = 30  # M, random features of the kernel
+    draws: Count = 10  # S, draws of Gumbel noise
+    tau: Positive = 0.25  # Temperature τ
+    # How many graphs of the given edges are added: 1 hop, 2 hops, 4 hops, …
     rb_order: int = Field(1, ge=0, le=MAX_ORDER)
-    lambda_link: NonNegative = 1.0
-    links: Count = 2**15
-    jump: bool = False
+    lambda_link: NonNegative = 1.0  # λ, the weight of the edges' likelihood
+    links: Count = 2**15  # Edges whose likelihood is looked at in a step, at most
+    jump: bool = False  # Whether the last map reads all layers side by side
     epochs: Count = 300
 
 
@@ -124,13 +114,9 @@ class NodeFormerLayer(nn.Module):
         links: CSR | None = None,
         nodes: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """What each node gathers, n×h, and the log-likelihood of the links.
+        """What some ``nodes`` gather, n×h, and the log-likelihood of the ``links``.
 
-        Args:
-            z: n×h.
-            graphs: Â₁ … Â_{rb_order}.
-            links: The edges whose likelihood is needed; None: it is 0.
-            nodes: Those that gather; None: all.
+        ``graphs`` are Â₁ … Â_{rb_order}. Without links the likelihood is 0.
         """
         config, (n, h) = self.config, z.shape
         # Three products, not parts of one: their gradients need not be joined.

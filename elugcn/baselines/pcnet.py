@@ -48,38 +48,24 @@ class PCNetConfig(InputDropoutConfig):
     """Options of PCNet.
 
     ``lr`` and ``weight_decay`` are those of W₁.
-
-    Attributes:
-        order: K.
-        terms: N.
-        heat: t; 0 leaves out the heat kernel.
-        shift: b.
-        exponent: s; ½ makes P = Â.
-        scale: Initial value of every θ_k.
-        linear: No ReLU between the two linear maps.
-        propagation_dropout: Probability of dropping an entry of H.
-        lr_out: Learning rate of W₂.
-        lr_theta: Learning rate of θ.
-        weight_decay_out: Decay of W₂.
-        weight_decay_theta: Decay of θ.
     """
 
-    order: Count = 6
-    terms: Count = 10
-    heat: NonNegative = 0.0
-    shift: float = Field(1.3, ge=1)
-    exponent: NonNegative = 0.45
-    scale: float = 2.0
-    linear: bool = True
+    order: Count = 6  # K
+    terms: Count = 10  # N
+    heat: NonNegative = 0.0  # t; 0 leaves out the heat kernel
+    shift: float = Field(1.3, ge=1)  # b
+    exponent: NonNegative = 0.45  # s; ½ makes P = Â
+    scale: float = 2.0  # Initial value of every θ_k
+    linear: bool = True  # No ReLU between the two linear maps
     dropout: Probability = 0.35
     input_dropout: Probability | None = 0.25
-    propagation_dropout: Probability = 0.9
+    propagation_dropout: Probability = 0.9  # Probability of dropping an entry of H
     lr: Positive = 0.005
-    lr_out: Positive = 0.005
-    lr_theta: Positive = 0.05
+    lr_out: Positive = 0.005  # Learning rate of W₂
+    lr_theta: Positive = 0.05  # Learning rate of θ
     weight_decay: NonNegative = 2e-3
-    weight_decay_out: NonNegative = 5e-3
-    weight_decay_theta: NonNegative = 5e-4
+    weight_decay_out: NonNegative = 5e-3  # Decay of W₂
+    weight_decay_theta: NonNegative = 5e-4  # Decay of θ
     epochs: Count = 1000
     patience: Steps = 200
 

@@ -63,27 +63,17 @@ HOTTEST, COLDEST = 2.0, 0.05
 
 
 class PTDNetConfig(InputDropoutConfig):
-    """Options of PTDNet.
+    """Options of PTDNet."""
 
-    Attributes:
-        scorer_channels: Width of the scorers.
-        draws: Passes per epoch.
-        lambda_edges: Weight of the term of open gates.
-        lambda_rank: Weight of the term of singular values.
-        lambda_cons: Weight of the term of draws that agree.
-        rank: How many singular values count.
-        gamma: γ, how far gates reach below 0 before they are clipped.
-        zeta: ζ, how far above 1.
-    """
-
-    scorer_channels: Count = 16
-    draws: Count = 3
-    lambda_edges: NonNegative = 0.01
-    lambda_rank: NonNegative = 1e-3
-    lambda_cons: NonNegative = 1.0
-    rank: Count = 1
+    scorer_channels: Count = 16  # Width of the scorers
+    draws: Count = 3  # Passes per epoch
+    lambda_edges: NonNegative = 0.01  # Weight of the term of open gates
+    lambda_rank: NonNegative = 1e-3  # Weight of the term of singular values
+    lambda_cons: NonNegative = 1.0  # Weight of the term of draws that agree
+    rank: Count = 1  # How many singular values count
+    # γ, how far gates reach below 0 before they are clipped
     gamma: float = Field(-0.1, lt=0)
-    zeta: float = Field(1.1, gt=1)
+    zeta: float = Field(1.1, gt=1)  # ζ, how far above 1
     hidden_channels: Count = 128
     dropout: Probability = 0.5
 

@@ -24,13 +24,9 @@ from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 
 class SGCConfig(TrainConfig):
-    """Options of SGC.
+    """Options of SGC."""
 
-    Attributes:
-        order: K; 0 is plain logistic regression.
-    """
-
-    order: Steps = 2
+    order: Steps = 2  # K; 0 is plain logistic regression
     lr: Positive = 0.2
     weight_decay: NonNegative = 5e-6
     decay: Literal["all"] = "all"

@@ -24,15 +24,8 @@ def best_partners(
 ) -> tuple[Tensor, Tensor]:
     """For each node u the k other nodes v with the largest l_u · r_v.
 
-    Args:
-        left: n×h.
-        right: n×h.
-        k: How many; at most n.
-        exclude: n×n; the pairs that it stores are left out, whatever their values.
-
-    Returns:
-        Indices n×k, ascending within a row, and their scores, n×k. If a row has fewer
-        than k pairs left, the rest have score −∞ and an index without meaning.
+    Pairs that ``exclude`` stores are left out. Indices, n×k, ascend within a row. If a
+    row has fewer than k pairs left, the rest have score −∞ and indices without meaning.
     """
     n = left.size(0)
     index = torch.empty(n, min(k, n), dtype=torch.long, device=left.device)
@@ -49,15 +42,9 @@ def best_partners(
 
 @torch.no_grad()
 def best_pairs(z: Tensor, m: int, exclude: CSR) -> Tensor:
-    """The m pairs of different nodes with the largest z_i · z_j.
+    """The m pairs i < j with the largest z_i · z_j, 2×m, ordered by i, then j.
 
-    Args:
-        z: n×h.
-        m: How many pairs; all there are if there are fewer.
-        exclude: n×n, symmetric; the pairs that it stores are left out.
-
-    Returns:
-        2×m, i < j in every column, ordered by i, then j.
+    Pairs that the symmetric matrix ``exclude`` stores are left out.
     """
     n = z.size(0)
     best = z.new_empty(0)

@@ -33,12 +33,9 @@ def off_diagonal(adj: CSR) -> CSR:
 
 
 class Propagation:
-    """Â of one set of edge weights: ``matrix`` is W, ``scale`` D^-½, n×1.
+    """Â of weights ≥ 0 of the entries of a pattern: ``matrix`` is W, ``scale`` D^-½.
 
-    Args:
-        pattern: Row i has an entry for every edge into node i; no diagonal.
-        weight: Weights ≥ 0 of the entries, (E,).
-        self_loops: Whether I is added. Without it D may be small; D^-½ is at most 10.
+    Without self-loops, I, D may be small; D^-½ is at most 10.
     """
 
     def __init__(self, pattern: CSR, weight: Tensor, self_loops: bool = True) -> None:
@@ -74,10 +71,7 @@ class EdgeScorer(nn.Module):
 
 
 class WeightedGCN(nn.Module):
-    """A GCN of two layers on any propagation.
-
-    ``input_dropout`` is the probability of dropping an entry of X.
-    """
+    """A GCN of two layers on any propagation."""
 
     def __init__(
         self, config: InputDropoutConfig, shapes: Shapes, input_dropout: float
