@@ -17,6 +17,7 @@ from elugcn.api import (
     class_names,
     default_out,
     environment,
+    fit,
     load,
     metrics_of,
     resolve_config,
@@ -83,8 +84,6 @@ def test_metrics(run: Path, fitted: Fitted, data: Data) -> None:
 def test_metrics_of_a_directed_graph_without_a_test_set(
     quick_fit: Fit, sbm: Callable[..., Data]
 ) -> None:
-    from elugcn.api import fit
-
     data = sbm(0)
     one_way = data.edge_index[0] < data.edge_index[1]
     data.edge_index, data.directed = data.edge_index[:, one_way], True
@@ -125,8 +124,6 @@ def test_predictions(run: Path, fitted: Fitted, data: Data) -> None:
 def test_names_and_ids_are_quoted_where_they_must_be(
     sbm: Callable[..., Data], tmp_path: Path
 ) -> None:
-    from elugcn.api import fit
-
     data = sbm(0)
     data.class_names = ["a,b", 'c"d', "e\nf"]
     data.node_ids = [f"n,{i}" for i in range(150)]
@@ -137,6 +134,22 @@ def test_names_and_ids_are_quoted_where_they_must_be(
     assert [row["id"] for row in found] == data.node_ids
     assert {row["prediction"] for row in found} == set(data.class_names)
     assert {row["utilization"] for row in found} == {""}
+
+
+def test_the_graph_is_hashed_once(
+    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[Data] = []
+
+    def fingerprint(graph: Data) -> str:
+        hashed.append(graph)
+        return "abc"
+
+    monkeypatch.setattr("elugcn.api.fit.graph_fingerprint", fingerprint)
+    fitted = fit(data, "lpa")
+    write_run(fitted, metrics_of(fitted, "x", 0, tmp_path), tmp_path / "run", {})
+    assert len(hashed) == 1
+    assert load(tmp_path / "run").graph_summary == fitted.graph_summary
 
 
 def test_history(run: Path, fitted: Fitted) -> None:
