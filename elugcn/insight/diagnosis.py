@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.metrics import confusion_matrix
 from torch import Tensor
@@ -34,16 +35,10 @@ def diagnose(fitted: Fitted | DiagnosisContext) -> dict[str, Any]:
 
     Classes are those the GCN predicts, so that unlabelled nodes count. Accuracies count
     labelled nodes outside the training set, and are None without any.
-
-    Args:
-        fitted: A fitted model, or its context.
-
-    Raises:
-        InputError: The model was saved, and its graph is missing.
     """
     context = DiagnosisContext.of(fitted)
     problem, use, data = context.problem, context.use, context.data
-    result: dict[str, Any] = {
+    result: Row = {
         "overall": overall(use, data),
         "classes": by_class(use, data, context.names),
         "confusion": confusion(use, context.names),
@@ -80,7 +75,7 @@ def by_class(use: LabelUtilization, data: Data, names: list[str]) -> list[Row]:
     """
     rows = []
     for c, name in enumerate(names):
-        row = group_row(use, data, name, use.gcn == c)
+        row = _group_row(use, data, name, use.gcn == c)
         row["labels"] = int((data.train_mask & (data.y == c)).sum())
         row["lpa_nodes"] = int((use.lpa == c).sum())
         pulled = use.lpa[(use.gcn == c) & use.nelu]
@@ -112,10 +107,10 @@ def by_distance(use: LabelUtilization, data: Data, distance: Tensor) -> list[Row
 def _filled_rows(
     use: LabelUtilization, data: Data, groups: Mapping[str, Tensor]
 ) -> list[Row]:
-    return [group_row(use, data, *g) for g in groups.items() if bool(g[1].any())]
+    return [_group_row(use, data, *g) for g in groups.items() if bool(g[1].any())]
 
 
-def group_row(use: LabelUtilization, data: Data, name: str, chosen: Tensor) -> Row:
+def _group_row(use: LabelUtilization, data: Data, name: str, chosen: Tensor) -> Row:
     """Shares of the three kinds among some nodes, and the GCN's accuracy on each."""
     known, right = evaluated(data) & chosen, use.gcn == data.y
     out: Row = {"name": name, "nodes": int(chosen.sum())}
@@ -131,13 +126,10 @@ def confusion(use: LabelUtilization, names: list[str]) -> dict[str, Any]:
     ``counts[g][l]`` is the number of nodes that the GCN gives class g and label
     propagation class l; ``unreachable[g]`` those that no label reaches.
     """
-    c = len(names)
-    table = confusion_matrix(use.gcn, use.lpa, labels=range(-1, c))[1:]
-    return {
-        "classes": names,
-        "counts": table[:, 1:].tolist(),
-        "unreachable": table[:, 0].tolist(),
-    }
+    labels = range(-1, len(names))
+    none, *counts = confusion_matrix(use.lpa, use.gcn, labels=labels)[:, 1:]
+    table = np.stack(counts, axis=1).tolist()
+    return {"classes": names, "counts": table, "unreachable": none.tolist()}
 
 
 def evaluated(data: Data) -> Tensor:

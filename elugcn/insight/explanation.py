@@ -31,7 +31,7 @@ def explain(
 
     Args:
         fitted: A fitted model, or its context.
-        node: The user's id of the node, or its number if the graph has no ids.
+        node: The user's id, or the node's number if the graph has no ids.
         shown: Number of labels and neighbours to list.
     """
     if shown < 1:

@@ -29,8 +29,7 @@ def compare_graphs(problem: Problem, graph: ELUGraph | None) -> dict[str, Any]:
     over labelled nodes outside the training set and neighbours of known class. Weights
     are summed per class; a negative sum, possible in S*, counts as zero. Self-loops do
     not count. ``complexity`` is the Davies-Bouldin index of the classes in ÂX or S*X.
-    Numbers are None if too few labels are known; complexity also if X has more than
-    5·10⁸ entries.
+    Both are None if too few labels are known.
     """
     data, n = problem.data, problem.num_nodes
     weight = getattr(data, "edge_weight", None)

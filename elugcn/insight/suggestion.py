@@ -24,6 +24,7 @@ from elugcn.insight.coverage import greedy_cover, similarity, smoothed_direction
 
 # Larger graphs are sampled: 2,000 candidates × 10,000 nodes to cover take 80 MB.
 MAX_CANDIDATES, MAX_TARGETS = 2_000, 10_000
+Random = torch.Generator
 _CLOSE = 0.2  # margin between the two most likely classes
 
 
@@ -63,12 +64,9 @@ def suggest_labels(
 
     Args:
         fitted: A fitted model, or its context.
-        count: How many.
+        count: How many; fewer are returned if the pool is smaller.
         pool: Mask of the nodes that may be suggested, (n,); None for ``default_pool``.
         seed: Of the sample that represents a larger graph.
-
-    Returns:
-        ``count`` suggestions, or fewer if the pool is smaller.
     """
     if count < 1:
         raise InputError(f"count must be at least 1; got {count}")
@@ -77,14 +75,14 @@ def suggest_labels(
     allowed = default_pool(data) if pool is None else pool.cpu()
     if allowed.dtype != torch.bool or allowed.shape != (n,):
         raise InputError(f"pool must be a boolean mask of shape ({n},)")
-    allowed = allowed & ~data.train_mask
-    if not bool(allowed.any()):
+    nodes = (allowed & ~data.train_mask).nonzero().squeeze(1)
+    if not nodes.numel():
         raise InputError("there is no unlabelled node left to suggest")
-    generator = torch.Generator().manual_seed(seed)
+    random = Random().manual_seed(seed)
     needed, z = need(context), smoothed_directions(problem.label_adj, problem.x)
-    targets = _sample(torch.arange(n), MAX_TARGETS, generator)
+    targets = _sample(torch.arange(n), MAX_TARGETS, random)
     most = max(count, MAX_CANDIDATES)
-    candidates = _candidates(context.use.gcn, z, needed, allowed, most, generator)
+    candidates = _candidates(context.use.gcn, z, needed, nodes, most, random)
     likely = joint_prediction(context).argmax(dim=1)[candidates]
     c = len(context.names)
     known = torch.bincount(data.y[data.train_mask], minlength=c).float()
@@ -101,8 +99,8 @@ def suggest_labels(
         min(count, candidates.numel()),
         balance,
     )
-    nodes = candidates[picked].tolist()
-    return [_describe(context, *one) for one in zip(nodes, gains, strict=True)]
+    chosen = zip(candidates[picked].tolist(), gains, strict=True)
+    return [_describe(context, at, gain) for at, gain in chosen]
 
 
 def default_pool(data: Data) -> Tensor:
@@ -146,20 +144,14 @@ def covered_by(targets: Tensor, labelled: Tensor) -> Tensor:
 
 
 def _candidates(
-    classes: Tensor,
-    z: Tensor,
-    needed: Tensor,
-    pool: Tensor,
-    most: int,
-    generator: torch.Generator,
+    classes: Tensor, z: Tensor, needed: Tensor, nodes: Tensor, most: int, random: Random
 ) -> Tensor:
-    """The pool, or about ``most`` nodes of it, ascending.
+    """The nodes of the pool, or about ``most`` of them, ascending.
 
     Each class gets candidates in proportion to its need. Half of them are the most
     central ones, by ⟨z_j, Σ_i w_i z_i⟩ over the class; the others are drawn, so that no
     region is left out.
     """
-    nodes = pool.nonzero().squeeze(1)
     if nodes.numel() <= most:
         return nodes
     taken = []
@@ -169,20 +161,20 @@ def _candidates(
         quota = int(most * float(weight.sum() / needed.sum())) + 1
         order = torch.argsort(z[members] @ (z.T @ weight), descending=True, stable=True)
         half = (quota + 1) // 2
-        rest = _sample(members[order[half:]], quota - half, generator)
+        rest = _sample(members[order[half:]], quota - half, random)
         taken += [members[order[:half]], rest]
     found = torch.cat(taken)
     # A class may have fewer members in the pool than its quota.
     rest = nodes[~torch.isin(nodes, found)]
     missing = max(0, most - found.numel())
-    return torch.cat([found, _sample(rest, missing, generator)]).sort().values
+    return torch.cat([found, _sample(rest, missing, random)]).sort().values
 
 
-def _sample(nodes: Tensor, most: int, generator: torch.Generator) -> Tensor:
+def _sample(nodes: Tensor, most: int, random: Random) -> Tensor:
     """All nodes, or ``most`` of them drawn at random, ascending."""
     if nodes.numel() <= most:
         return nodes
-    drawn = torch.randperm(nodes.numel(), generator=generator)[:most]
+    drawn = torch.randperm(nodes.numel(), generator=random)[:most]
     return nodes[drawn].sort().values
 
 

@@ -113,10 +113,7 @@ def _figures(content: Content) -> dict[str, list[tuple[str, Markup]]]:
     drawn: dict[str, list[tuple[str, Markup]]] = {"training": [], "graph": []}
     if content.evaluation is not None:
         bins = content.evaluation.calibration.bins
-        alt = "Calibration curve: accuracy over confidence, " + ", ".join(
-            f"{format_percent(accuracy)} right at {format_percent(confidence)}"
-            for confidence, accuracy, _ in bins
-        )
+        alt = "Calibration curve: accuracy over confidence"
         figure = figures.calibration_figure(bins)
         drawn["calibration"] = [("", figures.svg(figure, "calibration", alt))]
     for title, columns in (

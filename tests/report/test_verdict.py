@@ -15,6 +15,7 @@ from tests.report.conftest import contents
 
 @pytest.fixture
 def content(six: Fitted) -> Content:
+    six.baselines = {"gcn": six.data.y}
     return contents(six)
 
 
@@ -52,9 +53,7 @@ def test_the_first_paragraph_compares(
 ) -> None:
     own, plain = score("elu-gcn", 0.85), score("gcn", gcn, clear=clear)
     assert verdict(on(content, 1000, own, plain))[0] == says
-    more = [own, plain, score("mlp", 0.5), score("lpa", 0.625)]
-    end = " An MLP reaches 50.0% and label propagation reaches 62.5%."
-    assert verdict(on(content, 1000, *more))[0] == says + end
+    assert verdict(on(content, 1000, own, plain, score("mlp", 0.5)))[0] == says
 
 
 def test_the_weakest_class_is_named(content: Content) -> None:
