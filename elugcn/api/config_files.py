@@ -15,7 +15,6 @@ import yaml
 from elugcn.errors import InputError
 from elugcn.methods.options import MethodConfig, make_config, unknown_option
 from elugcn.methods.presets import preset as preset_of
-from elugcn.methods.presets import with_options
 from elugcn.methods.registry import GRAPH_ONLY, get_method, resolve_name
 
 SCHEMA = 2  # of config.yaml
@@ -42,8 +41,8 @@ def resolve_config(
     kind, of = get_method(method).Config, f"method {method}"
     values = {} if preset is None else preset_of(method, preset)
     if file is not None:
-        values = with_options(method, values, _options_of(Path(file), method))
-    values = with_options(method, values, options or {})
+        values = kind.merged(values, _options_of(Path(file), method))
+    values = kind.merged(values, options or {})
     config: MethodConfig = make_config(kind, values, of)
     return config
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -45,10 +45,6 @@ class MethodConfig(BaseModel):
     def networks(self, entries: int) -> Sequence[MethodConfig]:
         """The configurations of what is trained, for a Â with so many entries."""
         return [self]
-
-    def with_options(self, **options: Any) -> Self:
-        """The same configuration with other values, checked."""
-        return type(self).model_validate(self.model_dump() | options)
 
     def shared_with(self, other: type[MethodConfig]) -> dict[str, Any]:
         """The values of the options that another method also has."""

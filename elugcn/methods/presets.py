@@ -29,14 +29,7 @@ def tuned_options(
 ) -> dict[str, Any]:
     """The tuned options of a dataset with a user's options on top."""
     tuned = {} if dataset is None else preset(method, dataset)
-    return with_options(method, tuned, options)
-
-
-def with_options(
-    method: str, values: Mapping[str, Any], options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Options of a method with other options on top."""
-    merged: dict[str, Any] = get_method(method).Config.merged(values, options)
+    merged: dict[str, Any] = get_method(method).Config.merged(tuned, options)
     return merged
 
 

@@ -92,7 +92,7 @@ def test_labels_are_expanded_by_elu_nodes_only(path_graph: Any) -> None:
     )
     labels = expand_labels(problem, use, config)
     assert labels.tolist() == [0, 0, -1, -1, 1, 1]  # nodes 0 and 5 are training nodes
-    plain = config.with_options(expand_labels=False)
+    plain = config.model_copy(update={"expand_labels": False})
     assert expand_labels(problem, use, plain).tolist() == [0, -1, -1, -1, -1, 1]
 
 
@@ -299,7 +299,7 @@ def test_a_round_that_diverges_is_the_last(checked: Draw) -> None:
     graph = checked(0, n=150, feature_noise=30.0, homophily=0.34)
     same = {"eta": 0.0, "lambda_con": 0.0, "rounds": 3, "epochs": 8, "lr": 1e30}
     problem, config = problem_of(graph, **same)
-    calm = config.with_options(lr=0.01)
+    calm = config.model_copy(update={"lr": 0.01})
     pretrained = pretrain(problem, calm, FitContext())
     fits = fit_rounds(problem, "wild", config, FitContext(), pretrained)
     assert fits[-1].diverged

@@ -85,13 +85,8 @@ def test_a_few_bytes_of_yaml_are_not_gigabytes_of_message() -> None:
 
 
 def test_a_configuration_is_not_changed() -> None:
-    config = made(lr=0.5)
-    other = config.with_options(dropout=0.25)
-    assert (other.lr, other.dropout, config.dropout) == (0.5, 0.25, 0.8)
     with pytest.raises(ValueError, match="frozen"):
-        config.lr = 0.1
-    with pytest.raises(ValueError, match="dropout"):
-        config.with_options(dropout=2.0)
+        made(lr=0.5).lr = 0.1
 
 
 def test_what_configurations_have_in_common() -> None:
