@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
 from elugcn.api import MAX_SEED, Fitted, fit, load, resolve_config, save
-from elugcn.api.fit import check_seed, is_whole
+from elugcn.api.fitting import check_seed, is_whole
 from elugcn.data.convert import to_data
 from elugcn.data.datasets import dataset_info
 from elugcn.data.labels import check_labels, encode_labels

@@ -2,7 +2,7 @@
 
 from elugcn.api.config_files import parse_assignments, read_config_file, resolve_config
 from elugcn.api.files import json_safe, write_json
-from elugcn.api.fit import MAX_SEED, Fitted, fit, predict_other
+from elugcn.api.fitting import MAX_SEED, Fitted, fit, predict_other
 from elugcn.api.graph_files import GRAPH_SUFFIXES, check_graph_path, write_graph
 from elugcn.api.memory import MemoryEstimate, estimate_memory
 from elugcn.api.runs import (

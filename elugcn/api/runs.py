@@ -24,7 +24,7 @@ import yaml
 
 from elugcn.api.config_files import SCHEMA
 from elugcn.api.files import json_safe, write_json
-from elugcn.api.fit import Fitted, accuracy
+from elugcn.api.fitting import Fitted, accuracy
 from elugcn.api.saving import write_model
 from elugcn.atomic import atomic_directory
 from elugcn.engine import capabilities

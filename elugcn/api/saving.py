@@ -25,7 +25,7 @@ from torch_geometric.data import Data
 from elugcn.api import legacy
 from elugcn.api.baselines import BASELINES
 from elugcn.api.files import write_json, write_tensors
-from elugcn.api.fit import Fitted, GraphSummary
+from elugcn.api.fitting import Fitted, GraphSummary
 from elugcn.atomic import atomic_directory
 from elugcn.data.tables import TableSchema
 from elugcn.elu.low_rank_graph import ELUGraph, ExplicitGraph, LowRankGraph

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.api import Fitted
-from elugcn.api.fit import accuracy
+from elugcn.api.fitting import accuracy
 
 BASELINES = {"gcn": "GCN", "mlp": "MLP", "lpa": "label propagation"}
 MAX_CLASSES = 40  # listed in a table

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.api import Fitted, fit
-from elugcn.api.fit import accuracy
+from elugcn.api.fitting import accuracy
 from elugcn.data.validation import CheckedGraph
 from elugcn.engine import normalized_adjacency
 from elugcn.insight import suggest_labels

@@ -145,7 +145,7 @@ def test_the_graph_is_hashed_once(
         hashed.append(graph)
         return "abc"
 
-    monkeypatch.setattr("elugcn.api.fit.graph_fingerprint", fingerprint)
+    monkeypatch.setattr("elugcn.api.fitting.graph_fingerprint", fingerprint)
     fitted = fit(data, "lpa")
     write_run(fitted, metrics_of(fitted, "x", 0, tmp_path), tmp_path / "run", {})
     assert len(hashed) == 1
