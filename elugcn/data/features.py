@@ -134,11 +134,12 @@ def _warn_of_merged_values(values: Array, name: str, names: Any) -> None:
     """Warn of columns whose different values become equal in float32."""
     if np.can_cast(values.dtype, np.float32):
         return
-    # A column that is narrow is narrow in its first rows; few columns remain.
-    first = values[:64].astype(np.float64)
-    span = first.max(axis=0) - first.min(axis=0)
-    suspects = np.flatnonzero(span < 2 * _NARROW * np.abs(first).max(axis=0))
-    merged = [int(j) for j in suspects if _merges(values[:, j])]
+    low, high = values.min(axis=0) * 1.0, values.max(axis=0) * 1.0
+    span, size = high - low, np.maximum(np.abs(low), np.abs(high))
+    # Whole numbers are exact: their differences are meant.
+    rounding = 0 if values.dtype.kind in "iu" else _ROUNDING * size
+    narrow = np.flatnonzero((rounding < span) & (span < _NARROW * size))
+    merged = [j for j in narrow.tolist() if _merges(values[:, j])]
     if not merged:
         return
     shown = ", ".join(str(j) if names is None else repr(names[j]) for j in merged[:5])
@@ -154,12 +155,6 @@ def _warn_of_merged_values(values: Array, name: str, names: Any) -> None:
 
 
 def _merges(column: Array) -> bool:
-    low, high = column.min().item(), column.max().item()
-    span, size = high - low, max(abs(low), abs(high))
-    # Whole numbers are exact: their differences are meant.
-    rounding = 0 if column.dtype.kind in "iu" else _ROUNDING * size
-    if not rounding < span < _NARROW * size:
-        return False
     return len(np.unique(column.astype(np.float32))) < len(np.unique(column))
 
 

@@ -7,6 +7,7 @@ and edges. ``check_data`` then validates the graph, as every other.
 
 import hashlib
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,101 +74,107 @@ def load_tables(
     Raises:
         InputError: A file or an argument is wrong; the message names the place.
     """
-    check_kind(features)
-    node_table, edge_table = Table(nodes, "nodes"), Table(edges, "edges")
     training = schema is None
-    if schema is None:
-        schema = TableSchema.model_validate({"features": features or "columns"})
-    schema = TableSchema.parse(schema)
-    if features is not None and features != schema.features:
-        raise InputError(
-            f"features={features!r}, but the schema has {schema.features!r}"
-        )
-    # What the user names replaces what the schema says.
     named = {"id_column": id_column, "label_column": label_column, "directed": directed}
-    told = {key: value for key, value in named.items() if value is not None}
-    schema = schema.model_copy(update=told)
-    id_name = node_table.require(schema.id_column, "id_column")
-    label = None
+    start = _starting_schema(schema, features, named)
+    node_table, edge_table = Table(nodes, "nodes"), Table(edges, "edges")
     wants_label = training or label_column is not None
-    if wants_label or schema.label_column in node_table.names:
-        label = node_table.require(schema.label_column, "label_column")
-    split = node_table.find(["split"])
-    if split_column is not None:
-        split = node_table.require(split_column, "split_column")
-    special = [name for name in (id_name, label, split) if name is not None]
-    if len(set(special)) < len(special):
-        raise node_table.error(
-            "id_column, label_column and split_column name the same column "
-            f"({', '.join(special)})"
-        )
-
-    notes: list[str] = []
-    wanted = _feature_columns(node_table, schema, special, training)
-    node_table.read([*special, *wanted], text={*special, *schema.categories})
+    id_name, label, split = special = _find_special(
+        node_table, start, wants_label, split_column
+    )
+    wanted = _feature_columns(node_table, start, special, training)
+    text = [name for name in special if name is not None]
+    node_table.read([*text, *wanted], text={*text, *start.categories})
     if not node_table.rows:
         raise node_table.error("no nodes, the file has only a header")
     ids = read_ids(node_table, id_name)
-    if training:
-        schema = schema.infer(node_table, wanted)
-        notes += [note for column in schema.columns for note in column.notes()]
-        if node_table.unnamed:
-            notes.append(
-                f"{node_table.path.name}: columns without a name were left out (an "
-                "index written by pandas, or empty columns of a spreadsheet): "
-                f"{len(node_table.unnamed)}"
-            )
+    schema = start.infer(node_table, wanted) if training else start
     matrix, alerts = schema.encode(node_table)
     y, classes = torch.full((len(ids),), -1), list(schema.class_names)
+    doubts: list[str] = []
     if label is not None:
         known = None if training else classes
         y, classes, doubts = read_labels(node_table, label, known)
-        # Nobody reads the notes of a graph to predict on: doubts are warnings there.
-        (notes if training else alerts).extend(doubts)
-    masks = {}
+    masks = {} if training else {"test_mask": y >= 0}
     if split is not None:
         masks = read_masks(node_table, split, y, training)
-    elif not training:
-        masks = {"test_mask": y >= 0}
     ends = {"source": source_column, "target": target_column, "weight": weight_column}
-    columns, doubts = find_edge_columns(edge_table, ends, ids, schema.edge_columns)
-    alerts += doubts
-    edge_index, edge_weight = read_edges(edge_table, columns, ids)
+    edge_columns, lost = find_edge_columns(edge_table, ends, ids, schema.edge_columns)
+    edge_index, edge_weight = read_edges(edge_table, edge_columns, ids)
+
+    notes: list[str] = []
+    if training:
+        notes += [note for column in schema.columns for note in column.notes()]
+        notes += [*_unnamed(node_table), *doubts]
+        doubts = []
+    # Nobody reads the notes of a graph to predict on: doubts are warnings there.
+    alerts += [*lost, *doubts]
     for alert in alerts:
         warnings.warn(alert, UserWarning, stacklevel=2)
-
     node_ids = ids.to_pylist()
-    facts: dict[str, Any] = {
+    facts = {
         "id_column": id_name,
-        "label_column": label or schema.label_column,
         "class_names": tuple(classes),
-        "edge_columns": columns,
+        "edge_columns": edge_columns,
+        "node_digest": _digest(node_table, schema, node_ids, training),
     }
-    if schema.features == "identity":
-        facts["node_digest"] = hashlib.sha256("\n".join(node_ids).encode()).hexdigest()
-        if not training and schema.node_digest != facts["node_digest"]:
-            raise node_table.error(
-                'the schema has features="identity", which belong to the training '
-                "nodes; expected the same ids in the same order"
-            )
     schema = schema.model_copy(update=facts)
-    data = Data(edge_index=edge_index, edge_weight=edge_weight, y=y, **masks)
-    if schema.features == "columns":
-        data.x = torch.from_numpy(matrix)
-    data.num_nodes = len(ids)
-    data.name = node_table.path.name.split(".")[0]
-    data.class_names = classes
-    data.directed = schema.directed
-    data.node_ids = node_ids
-    data.feature_names = schema.feature_names
-    data.table_schema = schema
-    data.features_scaled = schema.scaled and schema.features == "columns"
-    data.notes = notes + alerts
-    return data
+    made = schema.features != "columns"
+    return Data(
+        x=None if made else torch.from_numpy(matrix),
+        edge_index=edge_index,
+        edge_weight=edge_weight,
+        y=y,
+        **masks,
+        num_nodes=len(ids),
+        name=node_table.path.name.split(".")[0],
+        class_names=classes,
+        directed=schema.directed,
+        node_ids=node_ids,
+        feature_names=schema.feature_names,
+        table_schema=schema,
+        features_scaled=schema.scaled and not made,
+        notes=notes + alerts,
+    )
+
+
+def _starting_schema(
+    schema: TableSchema | dict[str, Any] | None,
+    features: str | None,
+    named: dict[str, Any],
+) -> TableSchema:
+    """What is known before a file is read; what the user names comes first."""
+    check_kind(features)
+    known = TableSchema.parse(schema or {"features": features or "columns"})
+    if features is not None and features != known.features:
+        raise InputError(
+            f"features={features!r}, but the schema has {known.features!r}"
+        )
+    told = {key: value for key, value in named.items() if value is not None}
+    return known.model_copy(update=told)
+
+
+def _find_special(
+    table: Table, schema: TableSchema, wants_label: bool, split_column: str | None
+) -> tuple[str, str | None, str | None]:
+    """The columns of ids, labels and splits."""
+    id_name = table.require(schema.id_column, "id_column")
+    label, split = None, table.find(["split"])
+    if wants_label or schema.label_column in table.names:
+        label = table.require(schema.label_column, "label_column")
+    if split_column is not None:
+        split = table.require(split_column, "split_column")
+    names = [name for name in (id_name, label, split) if name is not None]
+    if len(set(names)) < len(names):
+        raise table.error(
+            "id_column, label_column and split_column name the same column "
+            f"({', '.join(names)})"
+        )
+    return id_name, label, split
 
 
 def _feature_columns(
-    table: Table, schema: TableSchema, special: list[str], training: bool
+    table: Table, schema: TableSchema, special: tuple[str | None, ...], training: bool
 ) -> list[str]:
     """Names of the columns that features are made of."""
     if schema.features != "columns":
@@ -178,7 +185,31 @@ def _feature_columns(
     wanted = [name for name in table.names if name not in left_out]
     if not wanted:
         raise table.error(
-            f"no feature column besides {', '.join(special)}: add some, or choose "
-            'features="identity" or features="degree"'
+            f"no feature column besides {', '.join(filter(None, special))}: add some, "
+            'or choose features="identity" or features="degree"'
         )
     return wanted
+
+
+def _unnamed(table: Table) -> Iterator[str]:
+    if table.unnamed:
+        yield (
+            f"{table.path.name}: columns without a name were left out (an index "
+            "written by pandas, or empty columns of a spreadsheet): "
+            f"{len(table.unnamed)}"
+        )
+
+
+def _digest(
+    table: Table, schema: TableSchema, node_ids: list[str], training: bool
+) -> str | None:
+    """Identity features belong to the nodes trained on: refuse any others."""
+    if schema.features != "identity":
+        return None
+    digest = hashlib.sha256("\n".join(node_ids).encode()).hexdigest()
+    if not training and schema.node_digest != digest:
+        raise table.error(
+            'the schema has features="identity", which belong to the training nodes; '
+            "expected the same ids in the same order"
+        )
+    return digest
