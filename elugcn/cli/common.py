@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def console() -> Console:
 
 
 def print_table(
-    screen: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]
+    screen: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> None:
     """Print a table without lines.
 
@@ -40,13 +40,15 @@ def print_table(
     whose name begins with ``<``, are text on the left; a long one is cut.
     """
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    longest = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    crowded = sum(longest) + len(longest) > screen.width
     for i, name in enumerate(columns):
-        text = i == 0 or name.startswith("<")
-        table.add_column(
-            name.removeprefix("<"),
-            justify="left" if text else "right",
-            no_wrap=not text,
-        )
+        if i == 0 or name.startswith("<"):
+            table.add_column(name.removeprefix("<"))
+        else:
+            words = name.split() if crowded else [name]
+            width = max(map(len, (*words, *(row[i] for row in rows))))
+            table.add_column(name, justify="right", width=width)
     for row in rows:
         cells = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in row)
         table.add_row(*cells)

@@ -146,7 +146,7 @@ def _recorded_graph(run: dict[str, Any], file: str) -> GraphOptions:
     except ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
         value = shown(recorded[key])
-        raise InputError(f"{file}: {key} of graph must not be {value}") from None
+        raise InputError(f"{file}: {key!r} of graph must not be {value}") from None
 
 
 def _differing(options: GraphOptions) -> list[Field[Any]]:

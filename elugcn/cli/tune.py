@@ -55,7 +55,7 @@ def run(
         print_json({"searches": found, "store": str(out)} | budget)
     elif not how.quiet:
         head = ("method", "<dataset", "validation", "<trial", "<options")
-        print_table(console(), head, map(_row, searches))
+        print_table(console(), head, [_row(search) for search in searches])
     for search in searches:
         for trial in search.trials:
             if trial.error is not None:

@@ -16,6 +16,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from elugcn.api.fit import choose_device
 from elugcn.errors import InputError
 from elugcn.evaluation.jobs import Job
 from elugcn.evaluation.run import Settings, failed_record, load_job_data, run_job
@@ -84,6 +85,7 @@ def run_jobs(
     store.check_writable()
     place = None if data_dir is None else str(data_dir)
     if executor is None:
+        choose_device(device)  # a wrong one would fail every run
         # What is wrong with a dataset is said before any run, and what is missing is
         # downloaded once.
         for job in {job.dataset: job for job in reversed(pending)}.values():

@@ -83,7 +83,8 @@ def test_suggestions(elugcn: Command, runs: Path) -> None:
     assert len(elugcn(*asked, "99", "--json").json["suggestions"]) == 30
 
 
-def test_a_narrow_terminal(elugcn: Command, runs: Path) -> None:
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_terminal(width: int, elugcn: Command, runs: Path) -> None:
     """Lines fit; long names are cut, numbers are not."""
     run = ["diagnose", "--run", runs / "tables", "--suggest", "2", "--json"]
     said = elugcn(*run).json
@@ -93,8 +94,8 @@ def test_a_narrow_terminal(elugcn: Command, runs: Path) -> None:
         row["pulled_share"] = 0.5
     said["findings"] = ["Words " * 20 + "agree."]
     file = io.StringIO()
-    show(said, Console(width=80, force_terminal=True, color_system=None, file=file))
+    show(said, Console(width=width, force_terminal=True, color_system=None, file=file))
     lines = file.getvalue().splitlines()
-    assert max(map(len, lines)) <= 80
+    assert max(map(len, lines)) <= width
     assert sum(line.rstrip().endswith("50.0%") for line in lines) == 3
     assert sum("a class" in line and "…" in line for line in lines) == 3

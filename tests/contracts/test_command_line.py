@@ -1,0 +1,223 @@
+"""What every command promises, and what only a process of its own can show."""
+
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from fcntl import ioctl
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+import elugcn as package
+from elugcn.cli import app
+from elugcn.cli.app import COMMANDS, GROUP, REPRODUCTION, run
+from tests.cli.conftest import (  # noqa: F401 (fixtures)
+    QUICK,
+    SBM,
+    Command,
+    Tables,
+    elugcn,
+    folder,
+    runs,
+    start,
+    tables,
+)
+
+PROMISED = (
+    "train diagnose explain predict graph datasets compare reproduce report bench tune"
+)
+
+
+def test_version(elugcn: Command) -> None:  # noqa: F811
+    assert elugcn("--version").out == f"elugcn {package.__version__}\n"
+
+
+def test_every_command_is_listed(elugcn: Command) -> None:  # noqa: F811
+    for arguments in ([], ["--help"], ["-h"]):
+        done = elugcn(*arguments)
+        assert (done.code, done.err) == (0, "")
+        listed = re.findall(r"^│ ([a-z]+) ", done.out, re.M)
+        assert sorted(listed) == sorted(PROMISED.split())
+        for line in (COMMANDS | REPRODUCTION).values():
+            # Cells are wrapped.
+            words = " ".join(re.sub(r"[│\n]", " ", done.out).split())
+            assert line in words
+    modules = Path(app.__file__).parent.glob("*.py")
+    found = {
+        m.stem
+        for m in modules
+        if "\ndef run(\n" in m.read_text() or m.stem == "datasets"
+    }
+    assert found == {*COMMANDS}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command(name: str, elugcn: Command) -> None:  # noqa: F811
+    done = elugcn(name, "--help")
+    assert (done.code, done.errors) == (0, [])
+    doc = import_module(f"elugcn.cli.{name}").run.__doc__
+    assert doc.splitlines()[0] == COMMANDS[name]
+    for option in ("--json", "--quiet"):
+        assert f" {option} " in done.out
+
+
+@pytest.mark.parametrize("name", REPRODUCTION)
+def test_commands_of_the_reproduction(name: str, elugcn: Command) -> None:  # noqa: F811
+    if not entry_points(group=GROUP, name=name):
+        pytest.skip("the reproduction is not installed")
+    done = elugcn(name, "--help")
+    assert done.code == 0
+    assert REPRODUCTION[name].split()[0] in done.out
+    done = elugcn(name, "nonsense")
+    assert (done.code, len(done.errors)) == (2, 1)
+
+
+def test_json_and_an_error_of_a_process(folder: Path, tables: Tables) -> None:  # noqa: F811
+    own = [*tables.write(), *QUICK, "--no-report"]
+    children = [
+        start("train", *own, "--json", "--out", "run"),
+        start("train", *own, "--out", "nodes.csv"),
+    ]
+    ends = [(*child.communicate(timeout=240), child.returncode) for child in children]
+    out, err, code = ends[0]
+    assert (code, err) == (0, "")
+    assert json.loads(out) == json.loads(Path("run/metrics.json").read_text())
+    message = "nodes.csv: is a file; expected a new directory"
+    assert ends[1] == ("", f"elugcn: error: {message}\n", 2)
+    assert [p.name for p in sorted(folder.iterdir())] == [
+        "nodes-edges.csv", "nodes.csv", "run",
+    ]  # fmt: skip
+
+
+# Says when training, or writing the run, has begun; before that Python is importing.
+DRIVER = """
+import pathlib, sys, time, torch
+import elugcn.report
+_, begun, moment = sys.argv
+step = torch.optim.Adam.step
+def noted_step(*given, **more):
+    pathlib.Path(begun).touch()
+    return step(*given, **more)
+def write_report(*given, **more):
+    pathlib.Path(begun).touch()
+    time.sleep(60)
+many = 10_000_000
+if moment == "trains":
+    torch.optim.Adam.step = noted_step
+else:
+    many, elugcn.report.write_report = 2, write_report
+from elugcn.cli import main
+main(["train", "--dataset", "sbm", "--method", "gcn", "--set", f"epochs={many}",
+      "--set", f"patience={many}", "--out", "runs/x"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("sent", "moment"),
+    [(signal.SIGINT, "trains"), (signal.SIGTERM, "writes")],
+    ids=["ctrl-c", "term"],
+)
+def test_an_interrupt_leaves_nothing(
+    sent: signal.Signals,
+    moment: str,
+    folder: Path,  # noqa: F811
+) -> None:
+    begun = folder.parent / f"{folder.name}-begun"
+    child = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(begun), moment],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Under a shell that ignores the signal, children would too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        end = time.monotonic() + 120
+        while not begun.exists():
+            assert child.poll() is None, child.communicate()
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        child.send_signal(sent)
+        out, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert (child.returncode, out, err) == (130, "", "elugcn: interrupted\n")
+    assert [path.name for path in folder.rglob("*") if path.name != "runs"] == []
+
+
+def test_a_reader_that_goes_away(folder: Path) -> None:  # noqa: F811
+    """More output than a pipe holds, nobody reading: no traceback, no failure."""
+    large = ["--dataset", "sbm", "--data-option", "n=9000", "--method", "lpa"]
+    assert run(["train", *large, "--no-report", "--quiet", "--out", "run"]) == 0
+    child = start("predict", "run")
+    assert child.stdout is not None
+    assert child.stdout.readline() == "id,prediction,confidence,utilization,split\n"
+    child.stdout.close()
+    assert child.stderr is not None
+    assert child.stderr.read() == ""
+    assert child.wait(timeout=60) == 0
+
+
+def test_a_pipe_that_is_not_utf8(folder: Path, tables: Tables) -> None:  # noqa: F811
+    tables.rename({"n 0": "νύξ"})
+    own = [*tables.write(), *QUICK, "--no-report", "--quiet", "--out", "run"]
+    assert run(["train", *own]) == 0
+    child = start(
+        "explain", "νύξ", "--run", "run", env={"PYTHONIOENCODING": "cp1252"}, text=False
+    )
+    out, err = child.communicate(timeout=240)
+    assert (child.returncode, err) == (0, b"")
+    assert out.decode("utf-8").startswith("Node νύξ of nodes: ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk() -> None:
+    with Path("/dev/full").open("w") as full:
+        child = start("datasets", "--json", stdout=full)
+        _, err = child.communicate(timeout=240)
+    assert child.returncode == 2
+    assert err == "elugcn: error: the output: No space left on device\n"
+
+
+def on_a_terminal(columns: int, *arguments: str) -> str:
+    """What a command writes on a terminal, without colours."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "TERM")}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "elugcn", *arguments],
+        env=environment | {"OMP_NUM_THREADS": "1", "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    written = b""
+    try:
+        while block := os.read(ours, 65536):
+            written += block
+    except OSError:  # Linux says so at the end
+        pass
+    os.close(ours)
+    assert child.wait(timeout=60) == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode("utf-8"))
+
+
+def test_a_narrow_terminal(folder: Path) -> None:  # noqa: F811
+    written = on_a_terminal(60, "train", *SBM, *QUICK, "--out", "run")
+    assert "━" in written  # a progress bar
+    shown = written[written.index("elu-gcn on sbm: 120 nodes") :].replace("\r", "")
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert max(map(len, lines)) <= 60
+    assert any(line.startswith("Test accuracy ") for line in lines)
+    assert lines[-1] == "Next:  elugcn diagnose --run run"
