@@ -39,9 +39,10 @@ def print_table(
     Columns are numbers on the right, which are never cut. The first column, and those
     whose name begins with ``<``, are text on the left; a long one is cut.
     """
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     longest = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    crowded = sum(longest) + len(longest) > screen.width
+    crowded = sum(longest) + 2 * len(longest) > screen.width
+    gap = 1 if crowded else 2
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
     for i, name in enumerate(columns):
         if i == 0 or name.startswith("<"):
             table.add_column(name.removeprefix("<"))

@@ -56,7 +56,7 @@ class TwoLayers(nn.Module):
 
 
 class MLP(TwoLayers):
-    """Two linear maps with ReLU between them, or, if ``linear`` is set, with nothing."""
+    """Two linear maps with ReLU between, or nothing if ``linear`` is set."""
 
     def __init__(
         self,
