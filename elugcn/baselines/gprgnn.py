@@ -7,8 +7,7 @@ Chien et al., "Adaptive Universal Generalized PageRank Graph Neural Network", IC
 γ starts as the weights of personalised PageRank, that is, as APPNP. It may become
 negative: a high-pass filter, where neighbours are unlike. The defaults are the authors'
 for Cora and Citeseer; γ is not decayed. The authors select the epoch of the lowest
-validation loss (here ``select="loss"``); here accuracy selects first. An epoch costs
-O(nnz(X)·h + K·E·c) for E edges.
+validation loss (here ``select="loss"``); here accuracy selects first.
 """
 
 from __future__ import annotations
@@ -19,30 +18,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elugcn.baselines.common import (
-    Baseline,
-    InputDropoutConfig,
-    Starts,
-    adjacency,
-    suggest,
-)
-from elugcn.baselines.polynomial import polynomial
-from elugcn.engine import GraphInputs, dropout
-from elugcn.methods.options import Count, Probability, Share, Steps
+from elugcn.baselines.common import Baseline, Starts, suggest
+from elugcn.baselines.polynomial import FilterConfig, FilteredMLP
+from elugcn.methods.options import Share, Steps
 from elugcn.methods.problem import GraphTraits, Shapes
-from elugcn.models.mlp import MLP
 from elugcn.training.loop import TrainSettings
 
 
-class GPRGNNConfig(InputDropoutConfig):
+class GPRGNNConfig(FilterConfig):
     """Options of GPR-GNN."""
 
     steps: Steps = 10  # K
     alpha: Share = 0.1  # Restart probability of the PageRank that γ starts as
-    dropout: Probability = 0.5
-    propagation_dropout: Probability = 0.5  # Probability of dropping an entry of H
-    epochs: Count = 1000
-    patience: Steps = 200
 
 
 def pagerank_weights(steps: int, alpha: float) -> Tensor:
@@ -53,21 +40,16 @@ def pagerank_weights(steps: int, alpha: float) -> Tensor:
     return power.float()
 
 
-class GPRGNNNetwork(nn.Module):
+class GPRGNNNetwork(FilteredMLP):
     """An MLP, then a learned polynomial of Â."""
 
     def __init__(self, config: GPRGNNConfig, shapes: Shapes) -> None:
-        super().__init__()
-        ends = (shapes.in_channels, config.hidden_channels, shapes.out_channels)
-        self.mlp = MLP(*ends, config.dropout, config.input_dropout)
-        self.propagation_dropout = config.propagation_dropout
+        super().__init__(config, shapes)
         self.gamma = nn.Parameter(pagerank_weights(config.steps, config.alpha))
 
-    def forward(self, inputs: GraphInputs) -> Tensor:
-        """Logits n×c."""
-        p = self.propagation_dropout if self.training else 0.0
-        h = dropout(self.mlp(inputs), p)
-        return polynomial(adjacency(inputs), h, self.gamma)
+    def coefficients(self) -> Tensor:
+        """Those that are learned: γ."""
+        return self.gamma
 
 
 class GPRGNN(Baseline[GPRGNNConfig]):

@@ -46,7 +46,7 @@ from elugcn.baselines.netmf import netmf_embedding
 from elugcn.baselines.similar_nodes import best_pairs, least_similarity
 from elugcn.engine import CSR, Features, GraphInputs, normalized_adjacency
 from elugcn.methods.contract import FitContext, FitResult
-from elugcn.methods.network import NetworkMethod, NetworkModel, Supervised, train
+from elugcn.methods.network import NetworkMethod, Supervised, fit_network
 from elugcn.methods.options import (
     Count,
     NonNegative,
@@ -305,13 +305,8 @@ class GSR(NetworkMethod[GSRConfig]):
 
     def build(self, config: GSRConfig, shapes: Shapes) -> TwoViewGCN:
         """The GCN of the last stage."""
-        return TwoViewGCN(
-            shapes.in_channels,
-            config.hidden_channels,
-            shapes.out_channels,
-            config.dropout,
-            config.input_dropout,
-        )
+        ends = (shapes.in_channels, config.hidden_channels, shapes.out_channels)
+        return TwoViewGCN(*ends, config.dropout, config.input_dropout)
 
     def fit(
         self, problem: Problem, config: GSRConfig, context: FitContext
@@ -332,31 +327,20 @@ class GSR(NetworkMethod[GSRConfig]):
             adj = normalized_adjacency(
                 refined.edge_index, problem.num_nodes, self_loops=config.self_loops
             ).to(context.device)
-        with context.stage("train") as workspace:
-            network = self.build(config, problem.shapes).to(context.device)
-            encoder = views.encoders[0]
-            assert isinstance(encoder, TwoViewGCN)
-            with torch.no_grad():
-                network.W1.copy_(encoder.W1)
-                network.b1.copy_(encoder.b1)
-            seen = replace(problem, inputs=GraphInputs(problem.x, adj))
-            objective = Supervised(network, seen)
-            settings = config.training()
-            trained = train(objective, settings, problem, workspace, context, self.name)
-        return FitResult(
-            logits=trained.logits,
-            epochs=trained.n_iter,
-            history=trained.history,
-            seconds=context.seconds,
-            model=NetworkModel(
-                self.name, config, problem.shapes, network, problem.scaler
-            ),
-            metadata={
-                "best_epoch": trained.epoch,
-                "pairs_added": refined.added.size(1),
-                "pairs_removed": refined.removed.size(1),
-            },
-        )
+        encoder: Any = views.encoders[0]
+
+        @torch.no_grad()
+        def build(config: GSRConfig, shapes: Shapes) -> TwoViewGCN:
+            network = self.build(config, shapes)
+            network.W1.copy_(encoder.W1)
+            network.b1.copy_(encoder.b1)
+            return network
+
+        seen = replace(problem, inputs=GraphInputs(problem.x, adj))
+        result, _ = fit_network(self.name, config, seen, context, build, Supervised)
+        result.metadata["pairs_added"] = refined.added.size(1)
+        result.metadata["pairs_removed"] = refined.removed.size(1)
+        return result
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """The contrast, the refinement, dropout and decay."""

@@ -14,8 +14,7 @@ Poisson-Charlier expansion, which is cut after N terms:
 The defaults are the authors' for Cora. As in their code the MLP has no ReLU
 (``linear``), and W₁, W₂ and θ have learning rates and decays of their own. The authors
 selected settings by test accuracy and take the epoch of the lowest validation loss
-(here ``select="loss"``); here validation accuracy selects. An epoch costs
-O(nnz(X)·h + N·E·c) for E edges, whatever K is.
+(here ``select="loss"``); here validation accuracy selects.
 """
 
 from __future__ import annotations
@@ -29,22 +28,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.common import (
-    Baseline,
-    InputDropoutConfig,
-    PerGraph,
-    Starts,
-    suggest,
-)
-from elugcn.baselines.polynomial import polynomial
-from elugcn.engine import CSR, GraphInputs, dropout
-from elugcn.methods.options import Count, NonNegative, Positive, Probability, Steps
+from elugcn.baselines.common import Baseline, PerGraph, Starts, suggest
+from elugcn.baselines.polynomial import FilterConfig, FilteredMLP
+from elugcn.engine import CSR, GraphInputs
+from elugcn.methods.options import Count, NonNegative, Positive, Probability
 from elugcn.methods.problem import GraphTraits, Shapes
-from elugcn.models.mlp import MLP
 from elugcn.training.loop import TrainSettings
 
 
-class PCNetConfig(InputDropoutConfig):
+class PCNetConfig(FilterConfig):
     """Options of PCNet.
 
     ``lr`` and ``weight_decay`` are those of W₁.
@@ -59,15 +51,13 @@ class PCNetConfig(InputDropoutConfig):
     linear: bool = True  # No ReLU between the two linear maps
     dropout: Probability = 0.35
     input_dropout: Probability | None = 0.25
-    propagation_dropout: Probability = 0.9  # Probability of dropping an entry of H
+    propagation_dropout: Probability = 0.9
     lr: Positive = 0.005
     lr_out: Positive = 0.005  # Learning rate of W₂
     lr_theta: Positive = 0.05  # Learning rate of θ
     weight_decay: NonNegative = 2e-3
     weight_decay_out: NonNegative = 5e-3  # Decay of W₂
     weight_decay_theta: NonNegative = 5e-4  # Decay of θ
-    epochs: Count = 1000
-    patience: Steps = 200
 
 
 @cache
@@ -102,24 +92,20 @@ def shifted_operator(adj: CSR, shift: float, exponent: float) -> CSR:
     return CSR.from_scipy(matrix, symmetric=adj.symmetric).to(adj.value.device)
 
 
-class PCNetNetwork(nn.Module):
+class PCNetNetwork(FilteredMLP):
     """Two linear maps, then a learned mixture of K two-fold filters."""
 
     def __init__(self, config: PCNetConfig, shapes: Shapes) -> None:
-        super().__init__()
+        super().__init__(config, shapes, config.linear)
         self.config = config
-        ends = (shapes.in_channels, config.hidden_channels, shapes.out_channels)
-        self.mlp = MLP(*ends, config.dropout, config.input_dropout, config.linear)
         self.theta = nn.Parameter(torch.full((config.order + 1,), config.scale))
         self.operator = PerGraph(
             lambda adj: shifted_operator(adj, config.shift, config.exponent)
         )
 
-    def forward(self, inputs: GraphInputs) -> Tensor:
-        """Logits n×c."""
-        p = self.config.propagation_dropout if self.training else 0.0
-        h = dropout(self.mlp(inputs), p)
-        return polynomial(self.operator(inputs), h, self.coefficients())
+    def matrix(self, inputs: GraphInputs) -> CSR:
+        """B = −L."""
+        return self.operator(inputs)
 
     def coefficients(self) -> Tensor:
         """Of (−L)ᵐ, shape (N,): the filters are added up before H is filtered."""
