@@ -19,7 +19,7 @@ from elugcn.baselines.cogsl import (
     given_views,
     topk_pagerank,
 )
-from elugcn.engine import CSR, GraphInputs, normalized_adjacency
+from elugcn.engine import GraphInputs, normalized_adjacency
 from elugcn.methods.problem import Shapes
 from elugcn.models.losses import info_nce
 from tests.baselines.helpers import Draw, gradient, objective
@@ -236,10 +236,3 @@ def test_views_say_less_about_each_other_and_information_more(checked: Draw) -> 
     before = information()
     loss.learn_information()
     assert information() < before - 0.1
-
-
-def test_sparse_features_give_what_dense_ones_do() -> None:
-    g, model = inputs(), network().eval()
-    x = g.x * (g.x > 1.0)
-    sparse = model(GraphInputs(CSR.from_tensor(x), g.adj))
-    torch.testing.assert_close(sparse, model(GraphInputs(x, g.adj)))

@@ -11,7 +11,7 @@ from torch_geometric.nn import GCNConv
 
 from elugcn.baselines import neuralsparse
 from elugcn.baselines.neuralsparse import NeuralSparseConfig, NeuralSparseNetwork
-from elugcn.engine import CSR, GraphInputs, normalized_adjacency
+from elugcn.engine import GraphInputs, normalized_adjacency
 from elugcn.methods.problem import Shapes
 from tests.baselines.helpers import Draw, fit, gradient, objective
 
@@ -127,10 +127,3 @@ def test_the_temperature_is_selected_and_kept(checked: Draw) -> None:
     assert result.model is not None
     best = math.exp(-0.05 * result.metadata["best_epoch"])
     assert float(result.model.tensors()["network.temperature"]) == pytest.approx(best)
-
-
-def test_sparse_features_give_what_dense_ones_do() -> None:
-    g, model = inputs(), network().eval()
-    x = g.x * (g.x > 1.0)
-    sparse = model(GraphInputs(CSR.from_tensor(x), g.adj))
-    torch.testing.assert_close(sparse, model(GraphInputs(x, g.adj)))

@@ -1,6 +1,5 @@
 """NodeFormer against its equations, written out for all pairs of nodes."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -137,14 +136,6 @@ def test_a_sample_of_the_links_stands_for_all(inputs: GraphInputs) -> None:
     assert float((drawn.mean() - expected).abs()) < 4 * error
 
 
-def test_sparse_features_give_what_dense_ones_do(inputs: GraphInputs) -> None:
-    assert isinstance(inputs.x, Tensor)
-    x = inputs.x * (torch.rand(N, 6) < 0.3)
-    model = make()
-    sparse = model(replace(inputs, x=CSR.from_tensor(x)))
-    torch.testing.assert_close(sparse, model(replace(inputs, x=x)))
-
-
 def test_every_weight_learns(inputs: GraphInputs) -> None:
     model = make(rb_order=2).train()
     assert isinstance(inputs.adj, CSR)
@@ -197,13 +188,6 @@ def test_each_graph_is_the_pattern_of_the_last_squared(loops: bool, n: int) -> N
         torch.testing.assert_close(graph.to_dense(), expected * scale)
 
 
-def test_reach_doubles() -> None:
-    path = torch.stack([torch.arange(9), torch.arange(1, 10)])
-    adj = normalized_adjacency(torch.cat([path, path.flip(0)], dim=1), 10)
-    graphs = wider_graphs(adj, 4)
-    assert [int(g.crow[1]) - 1 for g in graphs] == [1, 2, 4, 8]
-
-
 def test_a_graph_that_would_be_too_large_is_refused(checked: Draw) -> None:
     """A star of 4097 nodes: squared it has 4097² entries, more than 2²⁴."""
     data = checked(n=60).data.clone()
@@ -216,6 +200,3 @@ def test_a_graph_that_would_be_too_large_is_refused(checked: Draw) -> None:
     refusal = r"^rb_order=2: .* more than 16,777,216 .*; use rb_order=1$"
     with pytest.raises(InputError, match=refusal):
         fit(check_data(data), "nodeformer", epochs=1, rb_order=2)
-
-
-# --- the method --------------------------------------------------------------------

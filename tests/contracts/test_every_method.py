@@ -18,7 +18,9 @@ from elugcn import InputError
 from elugcn.api import Fitted, estimate_memory, fit, load, predict_other, save
 from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import CheckedGraph, check_data
-from elugcn.methods.problem import GraphTraits
+from elugcn.engine import CSR, GraphInputs
+from elugcn.methods.network import NetworkModel
+from elugcn.methods.problem import GraphTraits, GraphView
 from elugcn.methods.registry import METHOD_NAMES, config_for, get_method
 
 LEAST = 0.75  # of the test nodes right; the largest class is a third of them
@@ -118,6 +120,20 @@ def test_a_saved_model_answers_as_before(method: str, tmp_path: Path) -> None:
     if method not in MORE_AT_HOME:
         at_home = predict_other(after, draw().data)
         torch.testing.assert_close(at_home.proba, before.proba, rtol=1e-3, atol=1e-4)
+
+
+@EVERY
+def test_sparse_features_give_what_dense_ones_do(method: str) -> None:
+    model = trained(method).result.model
+    if not isinstance(model, NetworkModel):
+        return  # its networks are those of other methods
+    data = draw(split=1, n=90).data
+    x = data.x * (data.x > 1.0)
+    adj = GraphView.of(model.config).inputs(data, model.scaler).adj
+    with torch.no_grad():
+        dense = model.network(GraphInputs(x, adj))
+        sparse = model.network(GraphInputs(CSR.from_tensor(x), adj))
+    torch.testing.assert_close(sparse, dense, rtol=1e-3, atol=1e-4)
 
 
 @EVERY
