@@ -9,7 +9,6 @@ O(n²). Pairs drawn twice are drawn again, so the number of edges and the share 
 classes are exact, up to rounding.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from elugcn.data.splits import generator, per_class_split
 from elugcn.errors import InputError
 
 Ints = NDArray[np.int64]
-Draw = Callable[[int, "SBMOptions", np.random.Generator], tuple[Ints, Ints]]
 
 # At most this share of all pairs of a kind may be edges. Above it, drawing pairs and
 # dropping repeats would be slow.
@@ -100,8 +98,8 @@ def draw_sbm(split: int, **options: Any) -> Data:
 
     n_edges = round(o.n * o.mean_degree / 2)
     n_inside = round(o.homophily * n_edges)
-    inside = _distinct_pairs(n_inside, o, rng, _pairs_inside)
-    outside = _distinct_pairs(n_edges - n_inside, o, rng, _pairs_outside)
+    inside = _distinct_pairs(n_inside, True, o, rng)
+    outside = _distinct_pairs(n_edges - n_inside, False, o, rng)
     # The position of a node is (class) + n_classes·(rank within the class).
     low, high = np.divmod(np.concatenate([inside, outside]), o.n)
     source, target = order[low], order[high]
@@ -119,41 +117,25 @@ def draw_sbm(split: int, **options: Any) -> Data:
 
 
 def _distinct_pairs(
-    count: int, o: SBMOptions, rng: np.random.Generator, draw: Draw
+    count: int, inside: bool, o: SBMOptions, rng: np.random.Generator
 ) -> Ints:
-    """``count`` different unordered pairs as low·n + high.
+    """``count`` different pairs inside or outside classes, as low·n + high.
 
     Each round draws only what is missing: drawing more and cutting the sorted result
     would favour the first nodes.
     """
     keys = np.empty(0, dtype=np.int64)
     while keys.size < count:
-        a, b = draw(count - keys.size, o, rng)
+        a = rng.integers(o.n, size=count - keys.size)
+        rank, label = np.divmod(a, o.n_classes)
+        if not inside:
+            step = rng.integers(1, o.n_classes, size=a.size)
+            label = (label + step) % o.n_classes
+        # A node of that class, other than a itself: no self-loops.
+        size = (o.n - label - 1) // o.n_classes + 1
+        other = rng.integers(size - inside)
+        other += inside & (other >= rank)
+        b = label + o.n_classes * other
         new = np.minimum(a, b) * o.n + np.maximum(a, b)
         keys = sorted_distinct(np.concatenate([keys, new]))
     return keys
-
-
-def _class_sizes(classes: Ints, o: SBMOptions) -> Ints:
-    sizes: Ints = (o.n - classes - 1) // o.n_classes + 1
-    return sizes
-
-
-def _pairs_inside(
-    count: int, o: SBMOptions, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
-    """A node, and another of its class."""
-    a = rng.integers(o.n, size=count)
-    rank, label = np.divmod(a, o.n_classes)
-    other = rng.integers(_class_sizes(label, o) - 1)
-    other += other >= rank  # skips the node itself: no self-loops
-    return a, label + o.n_classes * other
-
-
-def _pairs_outside(
-    count: int, o: SBMOptions, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
-    """A node, and one of another class."""
-    a = rng.integers(o.n, size=count)
-    label = (a + rng.integers(1, o.n_classes, size=count)) % o.n_classes
-    return a, label + o.n_classes * rng.integers(_class_sizes(label, o))
