@@ -9,15 +9,20 @@ from torch import Tensor, nn
 from elugcn.elu.low_rank_graph import ELUGraph
 from elugcn.elu.options import ELUConfig
 from elugcn.elu.utilization import LabelUtilization
-from elugcn.engine import LossTargets, contrastive_loss, entropy_loss, two_view_loss
+from elugcn.engine import (
+    GraphInputs,
+    LossTargets,
+    contrastive_loss,
+    entropy_loss,
+    two_view_loss,
+)
 from elugcn.methods.backbone import AnyGCN
-from elugcn.methods.network import restricted
+from elugcn.methods.network import Supervised
 from elugcn.methods.problem import Problem
 from elugcn.models.losses import consistency_loss, weighted_cross_entropy
-from elugcn.training.loop import Objective
 
 
-class TwoViewObjective(Objective):
+class TwoViewObjective(Supervised):
     """CE + ω·CE(ELU targets) + λ·(contrast + entropy) + λ_cons·consistency.
 
     ``pseudo`` holds the weight of each node's pseudo-label, (n,); they sum to ω.
@@ -32,12 +37,10 @@ class TwoViewObjective(Objective):
         utilization: LabelUtilization,
         pseudo: Tensor | None = None,
     ) -> None:
-        self.network = self.gcn = network
-        self.config = config
         elu_graph = graph.operator if config.uses_elu_view else None
-        self.inputs = problem.inputs.with_elu_graph(elu_graph)
-        self.val_index = problem.val_index
-        self.val_inputs = restricted(network, self.inputs, self.val_index)
+        super().__init__(network, problem, problem.inputs.with_elu_graph(elu_graph))
+        self.gcn = network
+        self.config = config
         self.targets = loss_targets(problem, utilization, pseudo)
         self.index = self.targets.weight.nonzero().squeeze(1)
         self.head: nn.Linear | None = None
@@ -65,20 +68,9 @@ class TwoViewObjective(Objective):
             contrast=config.contrast,
         )
 
-    def logits(self) -> Tensor:
-        """The output (1−η)H̄ + ηH̃ of all nodes, n×c."""
-        return mixed(self.views(), self.config.eta)
-
-    def views(self) -> list[Tensor]:
-        """H̄ and, if it is used, H̃ of all nodes."""
-        return self.gcn.views(self.inputs).tensors()
-
-    def val_logits(self) -> Tensor:
-        """The output of the validation nodes."""
-        if self.val_inputs is None:
-            return self.logits()[self.val_index]
-        views = self.gcn.views(self.val_inputs).tensors()
-        return mixed(views, self.config.eta)
+    def output(self, inputs: GraphInputs) -> Tensor:
+        """(1−η)H̄ + ηH̃ of the nodes that the inputs answer for."""
+        return mixed(self.gcn.views(inputs).tensors(), self.config.eta)
 
     def _term_by_term(self, views: list[Tensor], ramp: float) -> Tensor:
         """The objective for several draws of the original view, or for one view."""

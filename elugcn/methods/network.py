@@ -27,22 +27,28 @@ NetworkT = TypeVar("NetworkT", bound=nn.Module)
 class Supervised(Objective):
     """Cross-entropy on the training nodes; the default objective.
 
-    ``network(inputs)`` gives the logits of the nodes that ``inputs`` answers for. A
-    network that can be restricted to some nodes says by ``num_layers`` how many of its
-    layers propagate, and by ``keeps_own`` whether it also reads a layer's own input.
+    A network that can be restricted to some nodes has ``num_layers``, how many of its
+    layers propagate, and ``keeps_own``, whether it also reads a layer's own input.
     """
 
-    def __init__(self, network: nn.Module, problem: Problem) -> None:
+    def __init__(
+        self, network: nn.Module, problem: Problem, inputs: GraphInputs | None = None
+    ) -> None:
         self.network = network
-        self.inputs = problem.inputs
+        self.inputs = inputs or problem.inputs
         self.train_index = problem.train_index
         self.target = problem.y[self.train_index]
         self.val_index = problem.val_index
         self.val_inputs = restricted(network, self.inputs, self.val_index)
 
+    def output(self, inputs: GraphInputs) -> Tensor:
+        """Logits of the nodes that the inputs answer for."""
+        out: Tensor = self.network(inputs)
+        return out
+
     def loss(self, epoch: int) -> Tensor:
         """CE(Ŷ, Y) over the training nodes."""
-        return self.cross_entropy(self.network(self.inputs))
+        return self.cross_entropy(self.output(self.inputs))
 
     def cross_entropy(self, logits: Tensor) -> Tensor:
         """CE(Ŷ, Y) over the training nodes, of the logits of all nodes."""
@@ -51,15 +57,13 @@ class Supervised(Objective):
 
     def logits(self) -> Tensor:
         """Logits of all nodes."""
-        out: Tensor = self.network(self.inputs)
-        return out
+        return self.output(self.inputs)
 
     def val_logits(self) -> Tensor:
         """Logits of the validation nodes, from their receptive field if it is known."""
         if self.val_inputs is None:
             return self.logits()[self.val_index]
-        out: Tensor = self.network(self.val_inputs)
-        return out
+        return self.output(self.val_inputs)
 
 
 def restricted(
