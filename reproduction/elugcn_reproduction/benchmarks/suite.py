@@ -44,6 +44,7 @@ class Settings:
         data_dir: Where their files are.
         repeats: How often each measurement is taken.
         epochs: Of a whole fit.
+        other: Python of the environment that ``versions`` compares with.
         say: Told what is being measured.
     """
 
@@ -52,6 +53,7 @@ class Settings:
     data_dir: Path | None = None
     repeats: int | None = None
     epochs: int | None = None
+    other: Path | None = None
     say: Callable[[str], None] = lambda what: None
 
 

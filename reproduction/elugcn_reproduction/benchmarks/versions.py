@@ -1,81 +1,99 @@
-"""Time of a training step beside another version of elugcn, installed elsewhere.
+"""Suite ``versions``: an epoch of this version and of another environment's.
 
-    python -m elugcn_reproduction.benchmarks.versions OTHER_PYTHON [DATASET ...]
-
-Short trainings of both versions alternate, each in a process of its own on one thread,
-and the median of processor time between two backward passes is compared: that is a
-training step with its validation.
+Both are asked by their command line, ``elugcn train --json``, which is a public
+contract: nothing of either version is imported. Whole fits alternate, each in a process
+of its own.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from statistics import median
 
-DATASETS = ("cora", "photo")
-# What may differ between presets and defaults of two versions.
-OPTIONS = {"hidden_channels": 64, "dropout": 0.5, "feature_norm": "row"}
-OF_METHOD: dict[str, dict[str, str]] = {
-    "gcn": {},
-    # Version 0.1 knows the method of the paper by this name.
-    "elu-gcn-paper": {"graph_mode": "implicit"},
-}
-ROUNDS, EPOCHS = 5, 40
+from elugcn.errors import InputError
+from elugcn_reproduction.benchmarks.suite import HIDDEN, Outcome, Settings, Suite
+from elugcn_reproduction.page import Page
 
-_CHILD = """
-import sys, tempfile, time
-import torch
-from elugcn.cli import main
-
-_, method, dataset, *options = sys.argv
-times, backward = [], torch.Tensor.backward
-def timed(*args, **options):
-    times.append(time.process_time())
-    return backward(*args, **options)
-torch.Tensor.backward = timed
-with tempfile.TemporaryDirectory() as out:
-    sys.argv = ["elugcn", "train", "--method", method, "--dataset", dataset, "--quiet",
-                "--threads", "1", "--no-report", "--out", out + "/run"]
-    for option in options:
-        sys.argv += ["--set", option]
-    try:
-        main()
-    except SystemExit as end:
-        if end.code:
-            raise
-steps = [b - a for a, b in zip(times, times[1:])][-30:]
-print("step", sorted(steps)[len(steps) // 2])
-"""
+EPOCHS, QUICK_EPOCHS = 200, 10
+REPEATS, QUICK_REPEATS = 5, 1
+METHOD = "elu-gcn-paper"  # the name that every version knows
 
 
-def step_time(python: str, method: str, dataset: str) -> float:
-    """Median milliseconds of the steps of one short training."""
-    options = OPTIONS | OF_METHOD[method] | {"epochs": EPOCHS, "patience": EPOCHS}
-    given = [f"{name}={value}" for name, value in options.items()]
-    words = [python, "-P", "-c", _CHILD, method, dataset, *given]
-    # Neither this folder nor this path may lead the other to this version.
-    hidden = () if python == sys.executable else ("PYTHONPATH",)
-    env = {k: v for k, v in os.environ.items() if k not in hidden}
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env=env)
-    return 1e3 * float(done.stdout.split()[-1])
+def measure(settings: Settings) -> Outcome:
+    """Every dataset in turn; the two environments take turns."""
+    outcome = Outcome(VERSIONS.name)
+    epochs = settings.epochs or (QUICK_EPOCHS if settings.quick else EPOCHS)
+    repeats = settings.repeats or (QUICK_REPEATS if settings.quick else REPEATS)
+    assert settings.other is not None
+    pythons = {"this": Path(sys.executable), "other": settings.other}
+    for name in VERSIONS.chosen(settings):
+        found: dict[str, list[float]] = {who: [] for who in pythons}
+        nodes = 0
+        for i in range(repeats):
+            for who, python in pythons.items():
+                settings.say(f"versions: {name}, {who}, {i + 1} of {repeats}")
+                nodes, ms = epoch_ms(python, name, epochs, settings.data_dir)
+                found[who].append(ms)
+        this, other = median(found["this"]), median(found["other"])
+        outcome.add(name, nodes, "this_ms", this, "ms")
+        outcome.add(name, nodes, "other_ms", other, "ms")
+        outcome.add(name, nodes, "ratio", this / other)
+    return outcome
 
 
-def main() -> None:
-    """Print a line per method and dataset."""
-    for dataset in sys.argv[2:] or DATASETS:
-        for method in OF_METHOD:
-            times: dict[str, list[float]] = {sys.executable: [], sys.argv[1]: []}
-            for _ in range(ROUNDS):
-                for python, found in times.items():
-                    found.append(step_time(python, method, dataset))
-            ours, theirs = (median(found) for found in times.values())
-            print(
-                f"{method} on {dataset}: {ours:.1f} ms, the other {theirs:.1f} ms, "
-                f"ratio {ours / theirs:.2f}"
+def epoch_ms(
+    python: Path, dataset: str, epochs: int, data_dir: Path | None
+) -> tuple[int, float]:
+    """Nodes of the graph, and wall-clock milliseconds of an epoch of the two views."""
+    options = {"epochs": epochs, "patience": epochs, "hidden_channels": HIDDEN}
+    words = [str(python), "-P", "-m", "elugcn", "train", "--dataset", dataset]
+    words += ["--method", METHOD, "--threads", "1", "--device", "cpu", "--json"]
+    words += [word for k, v in options.items() for word in ("--set", f"{k}={v}")]
+    if data_dir is not None:
+        words += ["--data-dir", str(data_dir.resolve())]
+    env = dict(os.environ)
+    if python != Path(sys.executable):
+        env.pop("PYTHONPATH", None)  # it would bring this version
+    with tempfile.TemporaryDirectory() as folder:
+        words += ["--out", f"{folder}/run"]
+        try:
+            done = subprocess.run(
+                words, capture_output=True, text=True, env=env, cwd=folder, check=False
             )
+        except OSError as error:
+            raise InputError(f"--other {python}: {error.strerror}") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["no message"]
+        raise InputError(f"{python} -m elugcn train: {said[-1]}")
+    report = json.loads(done.stdout)
+    return report["n_nodes"], 1000 * report["seconds"]["train"] / report["epochs"]
 
 
-if __name__ == "__main__":
-    main()
+def write(outcome: Outcome, page: Page) -> None:
+    """The numbers."""
+    page.text(
+        "An epoch of the two-view training of ELU-GCN with its validation, hidden "
+        "width 64, without early stopping: wall-clock milliseconds, medians over whole "
+        "fits that alternate between the two environments."
+    )
+    metrics = ("this_ms", "other_ms", "ratio")
+    page.table(
+        ("dataset", "nodes", "this version ms", "other ms", "ratio"),
+        [(d, f"{n:,}", *outcome.shown((d, n), metrics)) for d, n in outcome.cases()],
+    )
+
+
+VERSIONS = Suite(
+    "versions",
+    "This version and another",
+    "What does an epoch of ELU-GCN cost in this version, beside that of another one?",
+    measure,
+    write,
+    ("cora", "citeseer", "pubmed", "photo", "computers"),
+    ("digits",),
+)
