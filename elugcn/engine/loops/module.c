@@ -12,9 +12,17 @@
 
 #define MAX_THREADS 256
 #define ANY (-1)
+#define NUMBER(tuple, i) PyLong_AsLongLong(PyTuple_GetItem(tuple, i))
 
 static const Loops *loops = &loops_of_any;
-static PyObject *float32, *float64, *int8, *int32, *int64, *get_num_threads;
+
+/* Attributes of torch, and the names of a tensor's. */
+enum { FLOAT32, FLOAT64, INT8, INT32, INT64, THREADS,
+       DTYPE, IS_CPU, SHAPE, STRIDE, DATA_PTR, COUNT };
+static const char *const words[] = {"float32", "float64", "int8", "int32", "int64",
+                                    "get_num_threads", "dtype", "is_cpu", "shape",
+                                    "stride", "data_ptr"};
+static PyObject *known[COUNT];
 
 /* A matrix, or a vector as its only row. Rows are `stride` entries apart. */
 typedef struct {
@@ -22,49 +30,44 @@ typedef struct {
     int64_t rows, columns, stride;
 } Matrix;
 
-static int64_t number_at(PyObject *tuple, Py_ssize_t i) {
-    return PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
-}
-
 /* Read what PyTorch says of a tensor. Everything that C is told goes through here.
  *
  * False, with an exception, unless it is on the CPU, has this dtype and so many rows and
  * columns (or ANY), and the entries of a row stand side by side; `whole`: rows, too.
  */
-static int take(PyObject *x, PyObject *dtype, int64_t rows, int64_t columns, int whole,
+static int take(PyObject *x, int dtype, int64_t rows, int64_t columns, int whole,
                 Matrix *to) {
-    PyObject *type = PyObject_GetAttrString(x, "dtype");
-    PyObject *on_cpu = PyObject_GetAttrString(x, "is_cpu");
-    PyObject *shape = PyObject_GetAttrString(x, "shape");
-    PyObject *stride = PyObject_CallMethod(x, "stride", NULL);
-    PyObject *address = PyObject_CallMethod(x, "data_ptr", NULL);
-    int right = type == dtype && on_cpu == Py_True && shape && stride && address;
-    const Py_ssize_t dims = right ? PyTuple_Size(shape) : 0;
-    if (dims == 1 || dims == 2) {
-        to->at = PyLong_AsVoidPtr(address);
-        to->rows = dims == 2 ? number_at(shape, 0) : 1;
-        to->columns = number_at(shape, dims - 1);
-        to->stride = dims == 2 ? number_at(stride, 0) : to->columns;
-        right = to->columns <= 1 || number_at(stride, dims - 1) == 1;
-        right &= to->rows <= 1 || to->stride >= to->columns;
-        right &= !whole || to->rows <= 1 || to->stride == to->columns;
-        right &= (rows == ANY || to->rows == rows);
-        right &= (columns == ANY || to->columns == columns);
-    } else
-        right = 0;
+    PyObject *got[COUNT] = {NULL};
+    int right = 1;
+    for (int i = DTYPE; i < COUNT && right; i++) {
+        got[i] = i < STRIDE ? PyObject_GetAttr(x, known[i])
+                            : PyObject_CallMethodObjArgs(x, known[i], NULL);
+        right = got[i] && (i != DTYPE || got[i] == known[dtype]) &&
+                (i != IS_CPU || got[i] == Py_True);
+    }
+    const Py_ssize_t dims = right ? PyTuple_Size(got[SHAPE]) : 0;
+    right = dims == 1 || dims == 2;
+    if (right) {
+        to->at = PyLong_AsVoidPtr(got[DATA_PTR]);
+        to->rows = dims == 2 ? NUMBER(got[SHAPE], 0) : 1;
+        to->columns = NUMBER(got[SHAPE], dims - 1);
+        to->stride = dims == 2 ? NUMBER(got[STRIDE], 0) : to->columns;
+        right = (to->columns <= 1 || NUMBER(got[STRIDE], dims - 1) == 1) &&
+                (to->rows <= 1 || to->stride >= to->columns) &&
+                (!whole || to->rows <= 1 || to->stride == to->columns) &&
+                (rows == ANY || to->rows == rows) &&
+                (columns == ANY || to->columns == columns);
+    }
+    for (int i = DTYPE; i < COUNT; i++) Py_XDECREF(got[i]);
     if (!right && !PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "expected %lld×%lld of %S (-1: any), got %S of %S",
-                     (long long)rows, (long long)columns, dtype, shape, type);
-    Py_XDECREF(type);
-    Py_XDECREF(on_cpu);
-    Py_XDECREF(shape);
-    Py_XDECREF(stride);
-    Py_XDECREF(address);
-    return right && !PyErr_Occurred();
+        PyErr_Format(PyExc_ValueError, "expected %lld×%lld entries (-1: any number) of %S, "
+                     "side by side on the CPU", (long long)rows, (long long)columns,
+                     known[dtype]);
+    return right;
 }
 
 /* The address of a tensor that is there altogether, or NULL with an exception. */
-static void *whole(PyObject *x, PyObject *dtype, int64_t rows, int64_t columns) {
+static void *whole(PyObject *x, int dtype, int64_t rows, int64_t columns) {
     static char nothing[64]; /* PyTorch has no address for an empty tensor */
     Matrix found;
     if (!take(x, dtype, rows, columns, 1, &found)) return NULL;
@@ -129,7 +132,7 @@ static int64_t blocks_of(int64_t rows) { return (rows + BLOCK_ROWS - 1) / BLOCK_
 
 /* As many threads as PyTorch uses. */
 static int all_threads(void) {
-    PyObject *count = PyObject_CallObject(get_num_threads, NULL);
+    PyObject *count = PyObject_CallObject(known[THREADS], NULL);
     const long found = count ? PyLong_AsLong(count) : 1;
     Py_XDECREF(count);
     return found < 1 ? 1 : found < MAX_THREADS ? (int)found : MAX_THREADS;
@@ -151,11 +154,9 @@ static int useful(int64_t blocks) {
 #define DRAW "(Kif)"
 #define DRAW_OF(a) &(a).drop.key, &(a).drop.level, &(a).drop.scale
 
-static PyObject *py_widest(PyObject *self, PyObject *args) {
-    int lanes;
+static PyObject *py_widest(PyObject *self, PyObject *lanes) {
     (void)self;
-    if (!PyArg_ParseTuple(args, "i", &lanes)) return NULL;
-    return PyLong_FromLong(widest(lanes));
+    return PyLong_FromLong(widest((int)PyLong_AsLong(lanes)));
 }
 
 /* mask(x, out, first, draw): out = drop(X). */
@@ -166,8 +167,8 @@ static PyObject *py_mask(PyObject *self, PyObject *args) {
     Mask a;
     (void)self;
     if (!PyArg_ParseTuple(args, "OOL" DRAW, &x, &out, &first, DRAW_OF(a)) ||
-        !take(x, float32, ANY, ANY, 1, &given) ||
-        !(a.out = whole(out, float32, given.rows, given.columns)))
+        !take(x, FLOAT32, ANY, ANY, 1, &given) ||
+        !(a.out = whole(out, FLOAT32, given.rows, given.columns)))
         return NULL;
     a.x = given.at, a.rows = given.rows, a.width = given.columns, a.first = first;
     const int64_t blocks = blocks_of(a.rows);
@@ -192,19 +193,19 @@ static PyObject *py_product(PyObject *self, PyObject *args) {
     (void)self;
     if (!PyArg_ParseTuple(args, "OOOLOOOp" DRAW, &crow, &col, &value, &n_cols, &z, &bias,
                           &out, &transposed, DRAW_OF(a)) ||
-        !take(crow, int32, 1, ANY, 1, &pointers) ||
-        !take(col, int32, 1, ANY, 1, &columns) ||
-        !(a.value = whole(value, float32, 1, columns.columns)))
+        !take(crow, INT32, 1, ANY, 1, &pointers) ||
+        !take(col, INT32, 1, ANY, 1, &columns) ||
+        !(a.value = whole(value, FLOAT32, 1, columns.columns)))
         return NULL;
     a.crow = pointers.at, a.col = columns.at, a.rows = pointers.columns - 1;
     if (a.rows < 0 || a.crow[0] || a.crow[a.rows] > columns.columns)
         return refused("row pointers beyond the entries"), NULL;
     const int64_t into = transposed ? n_cols : a.rows, from = transposed ? a.rows : n_cols;
-    if (!take(z, float32, from, ANY, 1, &given) ||
-        !(a.out = whole(out, float32, into, given.columns)))
+    if (!take(z, FLOAT32, from, ANY, 1, &given) ||
+        !(a.out = whole(out, FLOAT32, into, given.columns)))
         return NULL;
     a.z = given.at, a.width = given.columns, a.bias = NULL;
-    if (bias != Py_None && !(a.bias = whole(bias, float32, 1, a.width))) return NULL;
+    if (bias != Py_None && !(a.bias = whole(bias, FLOAT32, 1, a.width))) return NULL;
     a.chunk = chunk_of(a.width);
     const int64_t blocks =
         transposed ? (a.width + a.chunk - 1) / a.chunk : blocks_of(a.rows);
@@ -238,20 +239,20 @@ static void in_eights(const float *w, float *to, int64_t width, int c) {
 static const float *hidden_task(Hidden *a, PyObject *z, PyObject *left, PyObject *bias,
                                 PyObject *weight, PyObject *other, float **other_at) {
     Matrix rows, given, factor;
-    if (!take(other, float32, ANY, ANY, 0, &rows)) return NULL;
-    if (!take(z, float32, left == Py_None ? rows.rows : ANY, ANY, 0, &given)) return NULL;
+    if (!take(other, FLOAT32, ANY, ANY, 0, &rows)) return NULL;
+    if (!take(z, FLOAT32, left == Py_None ? rows.rows : ANY, ANY, 0, &given)) return NULL;
     *other_at = rows.at, a->out_stride = rows.stride;
     a->rows = rows.rows, a->c = (int)rows.columns;
     a->width = given.columns, a->z_stride = given.stride;
     if (left == Py_None)
         a->z = given.at;
-    else if (take(left, float32, rows.rows, given.rows, 1, &factor) &&
-             (a->right = whole(z, float32, ANY, ANY)))
+    else if (take(left, FLOAT32, rows.rows, given.rows, 1, &factor) &&
+             (a->right = whole(z, FLOAT32, ANY, ANY)))
         a->left = factor.at, a->rank = (int)given.rows;
     else
         return NULL;
-    if (!(a->bias = whole(bias, float32, 1, a->width))) return NULL;
-    return whole(weight, float32, a->width, a->c);
+    if (!(a->bias = whole(bias, FLOAT32, 1, a->width))) return NULL;
+    return whole(weight, FLOAT32, a->width, a->c);
 }
 
 /* hidden(z, left, bias, w, out, draw): out = drop(ReLU(Z + b)) W. Where `left` is given,
@@ -291,30 +292,27 @@ static PyObject *py_hidden_back(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOOOOOO" DRAW, &grad, &z, &left, &grad_z, &bias, &weight,
                           &sums, DRAW_OF(a)) ||
         !(w = hidden_task(&a, z, left, bias, weight, grad, &grad_at)) ||
-        !(total = whole(sums, float32, a.c + 1 + a.rank, a.width)))
+        !(total = whole(sums, FLOAT32, a.c + 1 + a.rank, a.width)))
         return NULL;
     a.grad = grad_at;
     if (grad_z != Py_None) {
-        if (!take(grad_z, float32, a.rows, a.width, 0, &to)) return NULL;
+        if (!take(grad_z, FLOAT32, a.rows, a.width, 0, &to)) return NULL;
         if (to.stride != a.z_stride) return refused("grad_z has other strides"), NULL;
         a.grad_z = to.at;
     }
     const int64_t blocks = blocks_of(a.rows), count = (a.c + 1 + a.rank) * a.width;
     const int threads = useful(blocks);
-    const size_t of_weight = (size_t)(a.width * a.c), of_rows = HIDDEN_ROWS * a.width;
-    float *scratch = malloc(4 * (of_weight + threads * of_rows) + 1);
-    a.sums = calloc((size_t)(blocks * count) + 1, 4);
-    if (scratch && a.sums) {
-        for (int64_t j = 0; j < a.width; j++)
-            for (int k = 0; k < a.c; k++) scratch[k * a.width + j] = w[j * a.c + k];
-        a.weight = scratch, a.scratch = scratch + of_weight;
-        FREELY(run(loops->hidden_back, &a, blocks, threads);
-               for (int64_t i = 0; i < blocks * count; i++)
-                   total[i % count] += a.sums[i])
-    }
+    const size_t of_weight = (size_t)(a.width * a.c);
+    const size_t of_rows = (size_t)(threads * HIDDEN_ROWS * a.width);
+    float *scratch = calloc(of_weight + of_rows + (size_t)(blocks * count) + 1, 4);
+    if (!scratch) return PyErr_NoMemory();
+    a.weight = scratch, a.scratch = scratch + of_weight;
+    a.sums = a.scratch + of_rows;
+    for (int64_t j = 0; j < a.width; j++)
+        for (int k = 0; k < a.c; k++) scratch[k * a.width + j] = w[j * a.c + k];
+    FREELY(run(loops->hidden_back, &a, blocks, threads);
+           for (int64_t i = 0; i < blocks * count; i++) total[i % count] += a.sums[i])
     free(scratch);
-    free(a.sums);
-    if (!scratch || !a.sums) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
@@ -329,47 +327,40 @@ static PyObject *py_two_views(PyObject *self, PyObject *args) {
     (void)self;
     if (!PyArg_ParseTuple(args, "OOOOOOOOffff", &wide, &grad, &weight, &bias, &target,
                           &each, &kind, &sums, &a.tau, &a.eta, &a.contrast, &a.entropy) ||
-        !take(wide, float32, ANY, ANY, 1, &given))
+        !take(wide, FLOAT32, ANY, ANY, 1, &given))
         return NULL;
     const int64_t n = a.rows = given.rows, c = given.columns / 2;
     a.wide = given.at, a.c = (int)c;
     if (c > MAX_CLASSES || given.columns % 2) return refused("too many classes"), NULL;
-    if (!(a.grad = whole(grad, float32, n, 2 * c)) ||
-        !(a.weight = whole(weight, float32, c, c)) ||
-        !(a.bias = whole(bias, float32, 1, c)) ||
-        !(a.target = whole(target, int64, 1, n)) ||
-        !(a.each = whole(each, float32, 1, n)) || !(a.kind = whole(kind, int8, 1, n)) ||
-        !(total = whole(sums, float64, c + 1, c)))
+    if (!(a.grad = whole(grad, FLOAT32, n, 2 * c)) ||
+        !(a.weight = whole(weight, FLOAT32, c, c)) ||
+        !(a.bias = whole(bias, FLOAT32, 1, c)) ||
+        !(a.target = whole(target, INT64, 1, n)) ||
+        !(a.each = whole(each, FLOAT32, 1, n)) || !(a.kind = whole(kind, INT8, 1, n)) ||
+        !(total = whole(sums, FLOAT64, c + 1, c)))
         return NULL;
     for (int64_t i = 0; i < n; i++)
-        if (a.target[i] < 0 || a.target[i] >= c || (a.kind[i] & 3) != a.kind[i] ||
-            a.kind[i] == 3)
+        if (a.target[i] < 0 || a.target[i] >= c || a.kind[i] < 0 || a.kind[i] > 2)
             return refused("a class beyond those of the views"), NULL;
     const int64_t blocks = blocks_of(n), count = LOSS_SUMS(c);
     const int threads = useful(blocks);
-    char *scratch = calloc((size_t)(threads * count * 4 * loops->lanes) + 64, 1);
-    a.scratch = (void *)(((uintptr_t)scratch + 63) / 64 * 64); /* for vectors */
-    a.d = malloc(4 * (size_t)n + 1);
-    a.sums = calloc((size_t)(blocks * count) + 1, sizeof(double));
-    if (scratch && a.d && a.sums) {
-        FREELY(run(loops->similarity, &a, blocks, threads); loss = loops->contrast(&a);
-               run(loops->two_views, &a, blocks, threads);
-               for (int64_t i = 0; i < blocks * count; i++) {
-                   if (i % count < count - 1)
-                       total[i % count] += a.sums[i];
-                   else
-                       loss += a.sums[i];
-               })
-    }
-    const int failed = !scratch || !a.d || !a.sums;
+    const size_t of_threads = (size_t)(threads * count * 4 * loops->lanes);
+    const size_t of_blocks = (size_t)(blocks * count) * sizeof(double);
+    char *scratch = calloc(of_threads + of_blocks + 4 * (size_t)n + 64, 1);
+    if (!scratch) return PyErr_NoMemory();
+    char *aligned = (char *)(((uintptr_t)scratch + 63) / 64 * 64); /* for vectors */
+    a.scratch = aligned, a.sums = (double *)(aligned + of_threads);
+    a.d = (float *)(aligned + of_threads + of_blocks);
+    FREELY(run(loops->similarity, &a, blocks, threads); loss = loops->contrast(&a);
+           run(loops->two_views, &a, blocks, threads);
+           for (int64_t i = 0; i < blocks * count; i++)
+               *(i % count < count - 1 ? total + i % count : &loss) += a.sums[i])
     free(scratch);
-    free(a.d);
-    free(a.sums);
-    return failed ? PyErr_NoMemory() : PyFloat_FromDouble(loss);
+    return PyFloat_FromDouble(loss);
 }
 
 static PyMethodDef methods[] = {
-    {"widest", py_widest, METH_VARARGS, NULL},
+    {"widest", py_widest, METH_O, NULL},
     {"mask", py_mask, METH_VARARGS, NULL},
     {"product", py_product, METH_VARARGS, NULL},
     {"hidden", py_hidden, METH_VARARGS, NULL},
@@ -385,14 +376,11 @@ static struct PyModuleDef module = {
 PyMODINIT_FUNC PyInit__compiled(void) {
     PyObject *torch = PyImport_ImportModule("torch");
     if (!torch) return NULL;
-    float32 = PyObject_GetAttrString(torch, "float32");
-    float64 = PyObject_GetAttrString(torch, "float64");
-    int8 = PyObject_GetAttrString(torch, "int8");
-    int32 = PyObject_GetAttrString(torch, "int32");
-    int64 = PyObject_GetAttrString(torch, "int64");
-    get_num_threads = PyObject_GetAttrString(torch, "get_num_threads");
-    Py_DECREF(torch);
-    if (!float32 || !float64 || !int8 || !int32 || !int64 || !get_num_threads) return NULL;
+    for (int i = 0; i < COUNT; i++) {
+        known[i] = i < DTYPE ? PyObject_GetAttrString(torch, words[i])
+                             : PyUnicode_InternFromString(words[i]);
+        if (!known[i]) return NULL;
+    }
     widest(16);
     return PyModule_Create(&module);
 }
