@@ -44,33 +44,19 @@ class GraphSummary:
 
 @dataclass
 class Fitted:
-    """A method fitted to a graph.
-
-    Attributes:
-        method: Its name.
-        config: Every option, resolved.
-        seed: Of the fit.
-        data: The checked graph. Without ``x`` and ``edge_index`` in a loaded model.
-        result: What the method returned.
-        classes: The classes in the form the user gave them.
-        threads: Threads of the fit.
-        device: Device of the fit.
-        notes: What was unusual about the graph and how it was handled.
-        metadata: How the graph was read, so that the next one is read alike.
-        baselines: Class of every node by simpler models (``gcn``, ``mlp``, ``lpa``),
-            −1 where a model predicts none.
-    """
+    """A method fitted to a graph."""
 
     method: str
-    config: MethodConfig
+    config: MethodConfig  # every option, resolved
     seed: int
-    data: Data
+    data: Data  # the checked graph; without x and edge_index in a loaded model
     result: FitResult
-    classes: NDArray[Any]
+    classes: NDArray[Any]  # in the form the user gave them
     threads: int
     device: str
-    notes: tuple[str, ...] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  # what was unusual about the graph
+    metadata: dict[str, Any] = field(default_factory=dict)  # how the graph was read
+    # Class of every node by simpler models (gcn, mlp, lpa), −1 where there is none.
     baselines: dict[str, Tensor] = field(default_factory=dict)
 
     @property

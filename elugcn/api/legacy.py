@@ -38,30 +38,30 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def convert(said: Content, tensors: Tensors) -> Part:
+def convert(saved: Content, tensors: Tensors) -> Part:
     """The content of ``model.json`` and the tensors, as schema 2 has them."""
-    method = str(RENAMED.get(said["method"], said["method"]))
+    method = str(RENAMED.get(saved["method"], saved["method"]))
     known = get_method(method).Config.model_fields
-    config = {key: value for key, value in said["config"].items() if key in known}
+    config = {key: value for key, value in saved["config"].items() if key in known}
     model = None
     kept = {k: v for k, v in tensors.items() if not k.startswith("predictor.")}
-    if "predictor" in said:
-        kind, facts = said["predictor_kind"], said["predictor"]
+    if "predictor" in saved:
+        kind, facts = saved["predictor_kind"], saved["predictor"]
         own = below("predictor.", tensors)
         if kind in ("blend", "elu", "cs") or method in ("auto", "elu-graph"):
             model, weights = _read(kind, facts, own)
         else:
             model, weights = _network(method, config, facts, own)
         kept |= _under("model", weights)
-    graph = {key: said[key] for key in _OF_THE_GRAPH}
-    content = {key: said[key] for key in _SAME} | {
+    graph = {key: saved[key] for key in _OF_THE_GRAPH}
+    content = {key: saved[key] for key in _SAME} | {
         "schema": 2,
         "method": method,
         "config": config,
-        "graph": graph | {"fingerprint": said.get("digest")},
+        "graph": graph | {"fingerprint": saved.get("digest")},
         "model": model,
-        "metadata": said["facts"],
-        "reading": said["input"],
+        "metadata": saved["facts"],
+        "reading": saved["input"],
     }
     return content, kept
 

@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
 import psutil
 import torch
 import yaml
@@ -132,21 +133,19 @@ def write_predictions(fitted: Fitted, file: TextIO) -> None:
     n = int(data.num_nodes)
     confidence, best = fitted.proba.max(dim=1)
     names = class_names(fitted)
-    split = [""] * n
+    split = np.full(n, "", dtype=object)
     for mask, name in SPLIT_NAMES.items():
-        for node in data[mask].nonzero().squeeze(1).tolist():
-            split[node] = name
-    rows = zip(
+        split[data[mask].numpy(force=True)] = name
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["id", "prediction", "confidence", "utilization", "split"])
+    columns = (
         getattr(data, "node_ids", None) or range(n),
         [names[c] for c in best.tolist()],
         [f"{p:.6f}" for p in confidence.tolist()],
         [""] * n if use is None else use.names(),
         split,
-        strict=True,
     )
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["id", "prediction", "confidence", "utilization", "split"])
-    writer.writerows(rows)
+    writer.writerows(zip(*columns, strict=True))
 
 
 def _write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:

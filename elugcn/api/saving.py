@@ -38,10 +38,12 @@ from elugcn.methods.registry import config_for, get_method
 
 SCHEMA = 2
 TENSORS, DESCRIPTION = "model.safetensors", "model.json"
+_MAX_CLASS_BYTES = 2**16
 _MASKS = ("train_mask", "val_mask", "test_mask")
 _SIDES = ("left", "right")
-# Stored under the names of the attributes of ``Fitted`` and ``FitResult``.
-_OF_THE_FIT = ("method", "seed", "threads", "device", "notes")
+# Stored under the names of the attributes of the graph, ``Fitted`` and ``FitResult``.
+_OF_THE_GRAPH = ("name", "directed", "class_names", "node_ids")
+_OF_THE_FIT = ("method", "seed", "threads", "device")
 _OF_THE_RESULT = ("graph_mode", "epochs", "history", "seconds", "metadata")
 
 
@@ -99,13 +101,8 @@ def write_model(fitted: Fitted, folder: Path) -> None:
     """Write ``model.json`` and ``model.safetensors`` into an existing directory."""
     data, result, model = fitted.data, fitted.result, fitted.result.model
     schema = getattr(data, "table_schema", None)
-    graph = asdict(fitted.graph_summary) | {
-        "name": getattr(data, "name", None),
-        "directed": bool(getattr(data, "directed", False)),
-        "class_names": getattr(data, "class_names", None),
-        "node_ids": getattr(data, "node_ids", None),
-        "table_schema": None if schema is None else schema.model_dump(mode="json"),
-    }
+    graph = asdict(fitted.graph_summary) | {k: data.get(k) for k in _OF_THE_GRAPH}
+    graph["table_schema"] = None if schema is None else schema.model_dump(mode="json")
     classes = fitted.classes
     kind = "object" if classes.dtype == object else classes.dtype.str
     description: dict[str, Any] = {
@@ -118,6 +115,7 @@ def write_model(fitted: Fitted, folder: Path) -> None:
         "model": None if model is None else model.description(),
         **{name: getattr(result, name) for name in _OF_THE_RESULT},
         "reading": fitted.metadata,
+        "notes": fitted.notes,
     }
     tensors: dict[str, Tensor | None] = {"logits": result.logits, "y": data.y}
     tensors |= {name: data[name] for name in _MASKS}
@@ -146,9 +144,9 @@ def load(folder: str | Path) -> Fitted:
         if content["schema"] == legacy.SCHEMA:
             _check_depth(content.get("predictor", {}), len(tensors))
             content, tensors = legacy.convert(content, tensors)
-        said = _Description.model_validate(content)
-        _check_tensors(said, tensors)
-        return _rebuild(said, tensors)
+        description = _Description.model_validate(content)
+        _check_tensors(description, tensors)
+        return _rebuild(description, tensors)
     except Exception as error:  # a file from anywhere can be wrong in any way
         raise InputError(
             f"{folder / DESCRIPTION}: not a model this version can read "
@@ -211,7 +209,7 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
 
-def _check_tensors(said: _Description, tensors: Mapping[str, Tensor]) -> None:
+def _check_tensors(description: _Description, tensors: Mapping[str, Tensor]) -> None:
     """Refuse tensors that do not belong together, before anything indexes with them."""
     n, c = tensors["logits"].shape
     _require(n > 0, "there are no nodes")
@@ -228,8 +226,8 @@ def _check_tensors(said: _Description, tensors: Mapping[str, Tensor]) -> None:
         **{f"baselines.{name}": labels for name in BASELINES},
     }
     if "graph.left" in tensors:
-        size = (n, tensors["graph.left"].size(1))
-        expected |= {f"graph.{side}": (size, torch.float32) for side in _SIDES}
+        factor = (n, tensors["graph.left"].size(1))
+        expected |= {f"graph.{side}": (factor, torch.float32) for side in _SIDES}
     if "graph.crow" in tensors:
         crow, nnz = tensors["graph.crow"], tensors["graph.col"].numel()
         expected["graph.crow"] = ((n + 1,), range(nnz + 1))
@@ -245,10 +243,12 @@ def _check_tensors(said: _Description, tensors: Mapping[str, Tensor]) -> None:
         _check_tensor(name, tensor, *expected[name])
     _require(tensors["y"].dtype == torch.int64, "y is not int64")
     for name, count in {"class_names": c, "node_ids": n}.items():
-        values = getattr(said.graph, name)
+        values = getattr(description.graph, name)
         fits = values is None or len(values) == count
         _require(fits, f"{name} must have {count} entries")
-    _require(len(said.classes.values) == c, f"there must be {c} classes")
+    _require(len(description.classes.values) == c, f"there must be {c} classes")
+    size = np.dtype(description.classes.dtype).itemsize
+    _require(size <= _MAX_CLASS_BYTES, f"a class must not take {size:,} bytes")
 
 
 def _check_tensor(
@@ -265,55 +265,55 @@ def _check_tensor(
     _require(inside, f"{name} must be from {kind.start} to {kind.stop - 1}")
 
 
-def _rebuild(said: _Description, tensors: Mapping[str, Tensor]) -> Fitted:
+def _rebuild(description: _Description, tensors: Mapping[str, Tensor]) -> Fitted:
+    graph, classes = description.graph, description.classes
     use = below("utilization.", tensors)
-    about = {name: getattr(said, name) for name in _OF_THE_RESULT}
+    about = {name: getattr(description, name) for name in _OF_THE_RESULT}
     about["history"] = [
         {k: math.nan if v is None else v for k, v in record.items()}
-        for record in said.history
+        for record in description.history
     ]
     result = FitResult(
         logits=tensors["logits"],
-        model=_restored(said, tensors),
+        model=_restored(description, tensors),
         label_utilization=LabelUtilization(**use) if use else None,
-        graph=_graph_from(below("graph.", tensors), said.graph_mode),
+        graph=_graph_from(below("graph.", tensors), description.graph_mode),
         **about,
     )
     data = Data(y=tensors["y"], num_nodes=tensors["y"].numel())
     data.update({name: tensors[name] for name in _MASKS})
-    for name in ("name", "directed", "class_names", "node_ids"):
-        if getattr(said.graph, name) is not None:
-            data[name] = getattr(said.graph, name)
-    if said.graph.table_schema is not None:
-        data.table_schema = TableSchema.parse(said.graph.table_schema)
+    known = {name: getattr(graph, name) for name in _OF_THE_GRAPH}
+    data.update({name: value for name, value in known.items() if value is not None})
+    if graph.table_schema is not None:
+        data.table_schema = TableSchema.parse(graph.table_schema)
     fitted = Fitted(
-        **{name: getattr(said, name) for name in _OF_THE_FIT},
-        config=config_for(said.method, said.config),
+        **{name: getattr(description, name) for name in _OF_THE_FIT},
+        config=config_for(description.method, description.config),
         data=data,
         result=result,
-        classes=np.asarray(said.classes.values, dtype=said.classes.dtype),
-        metadata=said.reading,
+        classes=np.asarray(classes.values, dtype=classes.dtype),
+        notes=tuple(description.notes),
+        metadata=description.reading,
         baselines=below("baselines.", tensors),
     )
     _require(fitted.classes.ndim == 1, "classes must have one dimension")
-    fitted.notes = tuple(fitted.notes)
-    sizes = said.graph.num_features, said.graph.num_edges
-    fitted.graph_summary = GraphSummary(*sizes, said.graph.fingerprint)
+    sizes = graph.num_features, graph.num_edges
+    fitted.graph_summary = GraphSummary(*sizes, graph.fingerprint)
     return fitted
 
 
-def _restored(said: _Description, tensors: Mapping[str, Tensor]) -> Model | None:
+def _restored(description: _Description, tensors: Mapping[str, Tensor]) -> Model | None:
     """The trained model."""
     own = below("model.", tensors)
-    if said.model is None:
+    if description.model is None:
         _require(not own, "there are weights but no model")
         return None
     for name, tensor in own.items():
         if name.endswith(("scaler.mean", "scaler.std")):
-            fits = tensor.shape == (said.graph.num_features,)
+            fits = tensor.shape == (description.graph.num_features,)
             _require(fits, f"model.{name} does not fit the features")
-    _check_depth(said.model, len(own))
-    return get_method(said.model["method"]).restore(said.model, own)
+    _check_depth(description.model, len(own))
+    return get_method(description.model["method"]).restore(description.model, own)
 
 
 def _check_depth(description: Any, tensors: int) -> None:

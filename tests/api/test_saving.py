@@ -307,6 +307,7 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any]] = {
     "one class name": (("graph", "class_names"), ["a"]),
     "one node id": (("graph", "node_ids"), ["a"]),
     "a wrong schema of tables": (("graph", "table_schema"), {"columns": 3}),
+    "a dtype of gigabytes": (("classes", "dtype"), "<U400000000"),
     "an unknown key": (("nope",), 1),
     "no stages": (("seconds",), None),
     "a model as a list": (("model",), []),
