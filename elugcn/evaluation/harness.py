@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from elugcn.api.fit import choose_device
+from elugcn.api.fitting import choose_device
 from elugcn.errors import InputError
 from elugcn.evaluation.jobs import Job
 from elugcn.evaluation.run import Settings, failed_record, load_job_data, run_job
