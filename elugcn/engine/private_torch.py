@@ -14,45 +14,37 @@ from torch import Tensor
 _ROWS, _INNER, _COLUMNS = 256, 64, 16
 
 
-def dense_product(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
-    """A B without gradients, O(n·d·k), by the faster of PyTorch's two libraries.
+def dense_product(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
+    """``out`` = A B without gradients, by the faster of PyTorch's two libraries.
 
     ``torch.mm`` is MKL's, which on processors that are not Intel's leaves the widest
     vector instructions unused. oneDNN, which PyTorch brings too, uses them: on an AMD
     processor with AVX-512 it takes two fifths to half of the time.
-
-    Args:
-        a: n×d.
-        b: d×k.
-        out: n×k, for the product.
     """
     if not _faster(a, b):
         return torch.mm(a, b, out=out)
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(a, b.T, None, "none", [], "")
-    return product if out is None else out.copy_(product)
+    return out.copy_(_onednn(a, b.T))
 
 
 def add_transposed_product(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """``out`` + Bᵀ A, in place, without gradients, O(n·d·k).
-
-    Args:
-        out: k×d. That way round it is faster than Aᵀ B, for a B of few columns.
-        a: n×d.
-        b: n×k.
-    """
+    """``out`` + Bᵀ A in place, k×d; for a B of few columns it is faster than Aᵀ B."""
     if not _faster(a, b):
         return out.addmm_(b.T, a)
-    return out.add_(torch.ops.mkldnn._linear_pointwise(b.T, a.T, None, "none", [], ""))
+    return out.add_(_onednn(b.T, a.T))
+
+
+def _onednn(a: Tensor, b: Tensor) -> Tensor:
+    """A Bᵀ."""
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
+    return product
 
 
 def _faster(a: Tensor, b: Tensor) -> bool:
-    """Whether oneDNN is expected to be the faster one."""
+    """Whether oneDNN is expected to be the faster one, for float32 on the CPU."""
     return (
         a.size(0) >= _ROWS
         and a.size(1) >= _INNER
         and b.size(1) >= _COLUMNS
-        and a.device.type == "cpu"
-        and a.dtype == b.dtype == torch.float32
         and has_onednn()
     )
 
@@ -64,10 +56,9 @@ def has_onednn() -> bool:
         return False
     try:
         a = torch.arange(6.0).view(2, 3)
-        found = torch.ops.mkldnn._linear_pointwise(a, a, None, "none", [], "")
+        return torch.equal(_onednn(a, a), a @ a.T)
     except (AttributeError, RuntimeError, TypeError):
         return False
-    return torch.equal(found, a @ a.T)
 
 
 def version(x: Tensor) -> int:

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elugcn.engine.inputs import GraphInputs, LowRank, Matrix, Views
+from elugcn.engine.inputs import GraphInputs, Matrix, Views
 from elugcn.engine.sparse import CSR, Features
 from elugcn.engine.workspace import keep_entries, keep_mask
 
@@ -113,8 +113,12 @@ def compose_views(
     drop_rows: float,
     draws: int,
 ) -> Views:
-    """``propagate_linear`` of a product drop(X) W and of ``@``."""
+    """``propagate_linear`` with this product drop(X) W, O(nnz(Â)·h) per view."""
     parts = g.directions + residual
+
+    def with_own(view: Tensor, split: Sequence[Tensor]) -> Tensor:
+        return view + g.own(0, split[-1]) if residual else view
+
     views: list[Tensor] = []
     product_of_x = product(g.x, w, p)
     for draw in range(draws):
@@ -127,29 +131,20 @@ def compose_views(
         if draw == 0:
             first = split
         stacked = split[0] if g.directions == 1 else torch.cat(split[:2])
-        views.append(_plus(spmm(g.layer(0), stacked), g, split, residual))
+        views.append(with_own(spmm(g.layer(0), stacked), split))
     if g.elu_graph is not None:
-        views.append(_plus(_elu_product(g, w, first), g, first, residual))
+        views.append(with_own(_elu_product(g, w, first), first))
     return Views(views)
 
 
 def _elu_product(g: GraphInputs, w: Tensor, split: Sequence[Tensor]) -> Tensor:
     """S* Z, or L (Rᵀ X) W where Rᵀ X is known."""
-    assert g.elu_graph is not None
-    if g.elu_x is not None:
-        split = (g.elu_x @ w).chunk(len(split), dim=1)
+    graph, known = g.elu_graph, g.elu_x
+    if known is not None:
+        split = (known @ w).chunk(len(split), dim=1)
     z = split[0] if g.directions == 1 else split[0] + split[1]
-    if g.elu_x is not None:
-        assert isinstance(g.elu_graph, LowRank)
-        return g.elu_graph.left @ z
-    out: Tensor = g.elu_graph @ z
+    out: Tensor = graph @ z if known is None else graph.left @ z  # type: ignore[operator,union-attr]
     return out
-
-
-def _plus(
-    view: Tensor, g: GraphInputs, split: Sequence[Tensor], residual: bool
-) -> Tensor:
-    return view + g.own(0, split[-1]) if residual else view
 
 
 def relu_dropout_linear_(views: Views, bias: Tensor, w: Tensor, p: float) -> Views:
@@ -207,12 +202,13 @@ def two_view_loss(
     entropy_weight: float,
     contrast: str = "similarity",
 ) -> Tensor:
-    """Eq. 12 with cross-entropy, for the original view H̄ and the ELU view H̃, O(n·c²).
+    """CE(Ŷ, Y) + λ L_con (eq. 12) of both views, O(n·c²).
 
-        M = (1−η) H̄ + η H̃
-        L = Σ w_i CE(m_i, y_i) + γ · contrast(P̄, P̃) + ε · entropy(M)
+        Ŷ = softmax((1−η) H̄ + η H̃)
+        L = Σ w_i CE(ŷ_i, y_i) + λ₁ contrast(P̄, P̃) + λ₂ entropy(Ŷ)
 
-    P are the rows of elu(H Wᵀ + b), scaled to length one.
+    Rows of P̄ and P̃ are those of elu(H Wᵀ + b), scaled to length one. The paper has
+    λ₁ = λ₂ = λ and w_i = 1/m for m labelled nodes.
 
     Args:
         views: H̄ and H̃, n×c.
@@ -221,36 +217,37 @@ def two_view_loss(
         targets: Classes, weights, ELU and NELU nodes.
         tau: τ, temperature of the contrast.
         eta: η, share of the ELU view in the output.
-        contrast_weight: γ.
-        entropy_weight: ε.
+        contrast_weight: λ₁.
+        entropy_weight: λ₂.
         contrast: ``"similarity"``, or ``"distance"`` as in the public code.
     """
-    original, elu_view = views
-    mixed = torch.lerp(original, elu_view, eta)
-    each = F.cross_entropy(mixed, targets.target, reduction="none")
-    loss = (each * targets.weight).sum() + entropy_weight * entropy_loss(mixed)
-    p, q = (_projected(h, head_weight, head_bias) for h in (original, elu_view))
-    found = contrastive_loss(p, q, targets.elu, targets.nelu, tau, contrast)
-    return loss + contrast_weight * found
+    original, elu = views
+    logits = torch.lerp(original, elu, eta)
+    each = F.cross_entropy(logits, targets.target, reduction="none")
+    loss = (each * targets.weight).sum() + entropy_weight * entropy_loss(logits)
+    p_original, p_elu = (_projected(h, head_weight, head_bias) for h in views)
+    term = contrastive_loss(p_original, p_elu, targets.elu, targets.nelu, tau, contrast)
+    return loss + contrast_weight * term
 
 
 def _projected(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    z = F.elu(F.linear(h, weight, bias))
-    return z * z.square().sum(dim=1, keepdim=True).clamp_min(TINY).rsqrt()
+    """Rows of elu(H Wᵀ + b), scaled to length one."""
+    p = F.elu(F.linear(h, weight, bias))
+    return p * p.square().sum(dim=1, keepdim=True).clamp_min(TINY).rsqrt()
 
 
 def contrastive_loss(
-    p: Tensor, q: Tensor, elu: Tensor, nelu: Tensor, tau: float, kind: str
+    p_original: Tensor, p_elu: Tensor, elu: Tensor, nelu: Tensor, tau: float, kind: str
 ) -> Tensor:
     """−log(Pos / (Pos + Neg)), the first term of eq. 12, O(n·c).
 
-    Pos is the mean over ELU nodes of exp(d/τ) between a node's two projections, Neg
-    the same over NELU nodes. The paper calls d a distance, but wants ELU nodes close
-    and NELU nodes apart: as printed, the sign does that only for a similarity.
+    Pos is the mean over ELU nodes of exp(d(P̄_i, P̃_i)/τ), Neg the same over NELU nodes.
+    The paper calls d a distance, but wants ELU nodes close and NELU nodes apart: as
+    printed, the sign does that only for a similarity.
 
     Args:
-        p: Projections of the original view, rows of length one, n×c.
-        q: Projections of the ELU view, n×c.
+        p_original: P̄, rows of length one, n×c.
+        p_elu: P̃, rows of length one, n×c.
         elu: Mask or indices of the ELU nodes.
         nelu: Mask or indices of the NELU nodes.
         tau: τ > 0.
@@ -260,20 +257,23 @@ def contrastive_loss(
     Returns:
         A scalar; zero if one of the sets is empty.
     """
-    d = (p - q).square().sum(dim=1) if kind == "distance" else (p * q).sum(dim=1)
-    a, b = d[elu], d[nelu]
-    if a.numel() == 0 or b.numel() == 0:
-        return p.sum() * 0.0
     if kind == "distance":
-        return F.softplus((b.mean() - a.mean()) / tau)
+        d = (p_original - p_elu).square().sum(dim=1)
+    else:
+        d = (p_original * p_elu).sum(dim=1)
+    pos, neg = d[elu], d[nelu]
+    if pos.numel() == 0 or neg.numel() == 0:
+        return p_original.sum() * 0.0
+    if kind == "distance":
+        return F.softplus((neg.mean() - pos.mean()) / tau)
     # The log of a mean of exponentials, safe for small τ.
-    log_pos = torch.logsumexp(a / tau, dim=0) - math.log(a.numel())
-    log_neg = torch.logsumexp(b / tau, dim=0) - math.log(b.numel())
+    log_pos = torch.logsumexp(pos / tau, dim=0) - math.log(pos.numel())
+    log_neg = torch.logsumexp(neg / tau, dim=0) - math.log(neg.numel())
     return F.softplus(log_neg - log_pos)
 
 
 def entropy_loss(logits: Tensor) -> Tensor:
     """−(1/n) Σ ŷ log ŷ, the second term of eq. 12, O(n·c)."""
     # By columns: a softmax over short rows is many small loops.
-    log_p = F.log_softmax(logits.T.contiguous(), dim=0)
-    return -(log_p.exp() * log_p).sum() / max(1, logits.size(0))
+    log_y = F.log_softmax(logits.T.contiguous(), dim=0)
+    return -(log_y.exp() * log_y).sum() / max(1, logits.size(0))
