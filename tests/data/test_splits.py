@@ -122,6 +122,10 @@ def test_exact_sizes_and_seed_of_the_stratified_split() -> None:
     sizes = [np.bincount(y[mask], minlength=3).tolist() for mask in masks]
     # Shares are rounded to the nearest number: 0.25 of 10 is 3, of 7 is 2.
     assert sizes == [[5, 3, 4], [3, 1, 2], [2, 1, 1]]
+    # Where rounding up would use up a class, the larger part gives way.
+    for shares in ((0.6, 0.3), (0.3, 0.6)):
+        three = stratified_split(np.zeros(3, int), np.ones(3, bool), *shares, 0)
+        assert [int(mask.sum()) for mask in three] == [1, 1, 1]
     other = stratified_split(y, y >= 0, 0.25, 0.2, 1)
     assert not np.array_equal(masks.train, other.train)
     assert not any(mask.any() for mask in stratified_split(y, y < 0, 0.2, 0.2, 0))

@@ -31,6 +31,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 # Bytes that are parsed at once. A line must fit into a block.
 _BLOCK_SIZE = 2**26
+_READ_ERRORS = (pa.ArrowException, csv.Error, zlib.error, EOFError, OSError)
 
 
 class Table:
@@ -314,8 +315,8 @@ class Table:
             yield
         except InputError:
             raise
-        except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeError) as e:
-            raise self._unreadable(e) from None
+        except (*_READ_ERRORS, UnicodeError) as error:
+            raise self._unreadable(error) from None
 
     def _unreadable(self, error: Exception) -> InputError:
         reason = (str(error) or type(error).__name__).splitlines()[0]
