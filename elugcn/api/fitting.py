@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -215,17 +216,14 @@ def predict_other(fitted: Fitted, data: Data, features: str | None = None) -> Fi
 
 def choose_device(name: str) -> torch.device:
     """The device of that name; ``auto`` takes CUDA if there is any."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except (RuntimeError, TypeError):
-        device = None
-    if device is None or device.type not in ("cpu", "cuda"):
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", str(name)):
         raise InputError(f"device must be auto, cpu or cuda; got {name!r}")
-    if device.type == "cuda" and not torch.cuda.is_available():
+    cuda = torch.cuda.is_available()
+    if str(name) == "auto":
+        return torch.device("cuda" if cuda else "cpu")
+    if str(name) != "cpu" and not cuda:
         raise InputError(f"device={name!r} was requested, but CUDA is not available")
-    return device
+    return torch.device(name)
 
 
 def class_labels(data: Data, num_classes: int) -> NDArray[Any]:
