@@ -48,7 +48,8 @@ def greedy_cover(
     """Pick rows one by one, each time the one that adds the most to F.
 
     Gains only shrink as more rows are picked, so old gains are upper bounds and few
-    rows are evaluated again: O(m·t) for the first pick, far less for the next.
+    rows are evaluated again: O(m·t) for the first pick, far less for the next. Rows are
+    returned in the order they were picked, with the gain of each without its factor.
 
     Args:
         kernel: k of each candidate with each node to cover, m×t.
@@ -56,9 +57,6 @@ def greedy_cover(
         covered: max k over the nodes that are labelled already, (t,).
         count: How many to pick, at most m.
         factor: Multiplies the gain of each candidate, (m,), given those picked so far.
-
-    Returns:
-        The rows in the order they were picked, and the gain of each without its factor.
     """
     bound = _gains(kernel, weight, covered)
     fresh = torch.zeros(len(kernel), dtype=torch.long)

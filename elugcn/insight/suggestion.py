@@ -18,6 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.api import Fitted
+from elugcn.elu.utilization import Utilization
 from elugcn.errors import InputError
 from elugcn.insight.context import DiagnosisContext
 from elugcn.insight.coverage import greedy_cover, similarity, smoothed_directions
@@ -30,25 +31,15 @@ _CLOSE = 0.2  # margin between the two most likely classes
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A node worth labelling.
+    """A node worth labelling."""
 
-    Attributes:
-        node: The user's id of the node.
-        index: Its number.
-        gain: How many nodes the label would inform, each weighted by its need.
-        gcn: What the GCN predicts.
-        confidence: The GCN's probability of that class.
-        utilization: ``elu``, ``nelu`` or ``unreachable``.
-        reason: Why the node is suggested, in words.
-    """
-
-    node: str
+    node: str  # the user's id
     index: int
-    gain: float
-    gcn: str
-    confidence: float
-    utilization: str
-    reason: str
+    gain: float  # how many nodes the label would inform, weighted by their need
+    gcn: str  # what the GCN predicts
+    confidence: float  # the GCN's probability of that class
+    utilization: str  # elu, nelu or unreachable
+    reason: str  # in words
 
 
 def suggest_labels(
@@ -180,21 +171,14 @@ def _sample(nodes: Tensor, most: int, random: Random) -> Tensor:
 
 def _describe(context: DiagnosisContext, at: int, gain: float) -> Suggestion:
     proba, gcn = context.proba[at], int(context.use.gcn[at])
-    best = proba.topk(min(2, proba.numel())).values
-    status = context.use.names()[at]
+    best = proba.topk(2).values
+    kind = Utilization(int(context.use.status[at]))
     reason = "it represents many similar nodes"
-    if status == "unreachable":
+    if kind is Utilization.UNREACHABLE:
         reason = "no label reaches it"
-    elif status == "nelu":
+    elif kind is Utilization.NELU:
         reason = "label propagation and the GCN disagree"
-    elif float(best[0] - best[-1]) < _CLOSE:
+    elif float(best[0] - best[1]) < _CLOSE:
         reason = "two classes are almost equally likely"
-    return Suggestion(
-        node=context.ids[at],
-        index=at,
-        gain=gain,
-        gcn=context.names[gcn],
-        confidence=float(proba[gcn]),
-        utilization=status,
-        reason=reason,
-    )
+    node, name, confidence = context.ids[at], context.names[gcn], float(proba[gcn])
+    return Suggestion(node, at, gain, name, confidence, kind.name.lower(), reason)

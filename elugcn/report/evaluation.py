@@ -38,22 +38,13 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the labelled test nodes say, or else the labelled validation nodes.
+    """What the labelled test nodes say, or else the labelled validation nodes."""
 
-    Attributes:
-        name: ``test`` or ``validation``.
-        nodes: How many.
-        scores: One row per model, the run's own first.
-        confusion: Nodes per true and predicted class.
-        classes: One row per true class, at most 40.
-        calibration: Whether confidence is what it should be.
-    """
-
-    name: str
+    name: str  # test or validation
     nodes: int
-    scores: list[Row]
-    confusion: list[list[int]]
-    classes: list[Row]
+    scores: list[Row]  # one per model, the run's own first
+    confusion: list[list[int]]  # nodes per true and predicted class
+    classes: list[Row]  # one per true class, the 40 largest
     calibration: Calibration
 
     @property

@@ -170,13 +170,13 @@ def test_what_concerns_more_nodes_comes_first_and_eight_are_enough() -> None:
                     "elu": {"homophily": 0.8, "complexity": None}},
         )
     )  # fmt: skip
-    starts = ["Label propagation and", "Class d has no", "90% of", "90% of",
-              "Class b has", "Labels of class b", "Class a has", "No label"]  # fmt: skip
-    assert [s[: len(t)] for s, t in zip(said, starts, strict=True)] != []
-    assert len(said) == 8
-    assert said[0].startswith("Label propagation and the GCN agree")
-    assert said[1].startswith("Class d has no training label")
-    assert sum("90% of the nodes" in s for s in said[2:]) == 2
+    # Shares of nodes times differences: 0.4, 0.4, 0.27, 0.25, 0.225, then 0.1.
+    starts = ["Label propagation and the GCN", "Class d has no", "90% of the nodes 1",
+              "90% of the nodes with", "Class b has", "Labels of class b",
+              "Class a has", "No label reaches"]  # fmt: skip
+    assert len(said) == len(starts) == 8
+    for sentence, start in zip(said, starts, strict=True):
+        assert sentence.startswith(start)
 
 
 def test_where_nothing_is_reached() -> None:
