@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +13,10 @@ from torch import Tensor, nn
 
 from elugcn.engine import Workspace
 from elugcn.training.progress import SILENT, Progress
+
+# The record of an epoch that did not take part in the selection.
+_NAN = float("nan")
+_NOT_VALIDATED = {"epoch": -1.0, "loss": _NAN, "val_accuracy": _NAN, "val_loss": _NAN}
 
 
 @dataclass(frozen=True)
@@ -69,15 +72,9 @@ class Objective:
 
 @dataclass
 class TrainResult:
-    """What training leaves: the selected epoch and the record of every epoch.
+    """The selected epoch: its logits of all nodes, n×c, accuracy and loss.
 
-    Attributes:
-        logits: Of all nodes, by the selected state, n×c.
-        epoch: The selected epoch.
-        n_iter: Epochs trained.
-        val_accuracy: Of the selected epoch.
-        val_loss: Of the selected epoch.
-        history: One record per epoch.
+    Besides, how many epochs were trained, and a record of each.
     """
 
     logits: Tensor
@@ -86,17 +83,6 @@ class TrainResult:
     val_accuracy: float
     val_loss: float
     history: list[dict[str, float]]
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Where a paused training stands."""
-
-    n_iter: int
-    best_epoch: int
-    val_accuracy: float
-    val_loss: float
-    finished: bool
 
 
 class Trainer:
@@ -130,24 +116,19 @@ class Trainer:
         self._now = objective.network.state_dict()  # shares memory with the parameters
         self._stopped = False
 
+    @property
+    def finished(self) -> bool:
+        """Whether patience or the number of epochs has ended the training."""
+        return self._stopped or len(self.history) >= self.settings.epochs
+
     def run_until(
         self, epoch: int, progress: Progress = SILENT, stage: str = "train"
-    ) -> Checkpoint:
+    ) -> None:
         """Train until so many epochs are done, or patience ends it before."""
-        last = min(epoch, self.settings.epochs)
-        with ExitStack() as stack:
-            stack.enter_context(self.workspace)
-            advance = stack.enter_context(progress.stage(stage, self.settings.epochs))
-            while len(self.history) < last and not self._stopped:
+        total = self.settings.epochs
+        with self.workspace, progress.stage(stage, total) as advance:
+            while len(self.history) < epoch and not self.finished:
                 advance(self._epoch(len(self.history)))
-        best = self._best or _NOT_VALIDATED
-        return Checkpoint(
-            n_iter=len(self.history),
-            best_epoch=int(best["epoch"]),
-            val_accuracy=best["val_accuracy"],
-            val_loss=best["val_loss"],
-            finished=self._stopped or len(self.history) >= self.settings.epochs,
-        )
 
     def result(self) -> TrainResult:
         """Put the selected state into the network and compute its logits."""
@@ -197,16 +178,11 @@ class Trainer:
         """Accuracy first, then loss; or the other way round. NaN never improves."""
         if math.isnan(record["val_loss"]) or math.isnan(best["val_loss"]):
             return not math.isnan(record["val_loss"])
-        by_accuracy = (record["val_accuracy"], -record["val_loss"])
-        than_accuracy = (best["val_accuracy"], -best["val_loss"])
-        if self.settings.select == "loss":
-            return by_accuracy[::-1] > than_accuracy[::-1]
-        return by_accuracy > than_accuracy
-
-
-# The record of an epoch that did not take part in the selection.
-_NAN = float("nan")
-_NOT_VALIDATED = {"epoch": -1.0, "loss": _NAN, "val_accuracy": _NAN, "val_loss": _NAN}
+        step = -1 if self.settings.select == "loss" else 1
+        now, before = (
+            (r["val_accuracy"], -r["val_loss"])[::step] for r in (record, best)
+        )
+        return now > before
 
 
 def _judge(logits: Tensor, target: Tensor) -> dict[str, float]:
@@ -236,17 +212,17 @@ def _adam(objective: Objective, settings: TrainSettings) -> torch.optim.Adam:
         {"params": [named.pop(name)], "weight_decay": decay} | dict(options)
         for name, options in settings.param_groups.items()
     ]
-    decayed, free = list(named.values()), []
+    first: Iterable[Tensor] = named.values()
     if settings.decay == "first":
-        first = {id(p) for p in objective.network.first_layer()}  # type: ignore[operator]
-        free = [p for p in decayed if id(p) not in first]
-        decayed = [p for p in decayed if id(p) in first]
+        first = objective.network.first_layer()  # type: ignore[operator]
+    chosen = {id(p) for p in first}
+    decayed = [p for p in named.values() if id(p) in chosen]
+    free = [p for p in named.values() if id(p) not in chosen]
     free += [p for module in objective.extra for p in module.parameters()]
     groups = [
         {"params": decayed, "weight_decay": decay},
         {"params": free, "weight_decay": 0.0},
         *special,
     ]
-    return torch.optim.Adam(
-        [group for group in groups if group["params"]], settings.lr, fused=True
-    )
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.Adam(groups, settings.lr, fused=True)
