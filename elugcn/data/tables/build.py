@@ -118,7 +118,7 @@ def read_labels(
             if value.lower() in _NO_CLASS
         ]
     if known is None:
-        classes = _classes(table, name, class_of, counts)
+        classes = _sorted_classes(table, name, class_of, counts)
     else:
         classes = list(known)
         # True in one kind of file is true in another.
@@ -148,30 +148,22 @@ def _numeric_classes(
             row = pc.index(text, value).as_py()
             message = f"label {value!r} is a decimal; expected classes (label_column)"
             raise table.error(message, name, row)
-    if any("." in value for value in counts):
-        # pandas writes integers with gaps as 1.0: the same class as 1.
-        return {value: str(int(Decimal(value))) for value in counts}
-    return {value: value for value in counts}
+    # pandas writes integers with gaps as 1.0: the same class as 1.
+    decimals = any("." in value for value in counts)
+    return {v: str(int(Decimal(v))) if decimals else v for v in counts}
 
 
-def _classes(
+def _sorted_classes(
     table: Table, name: str, class_of: dict[str, str], counts: dict[str, int]
 ) -> list[str]:
-    """The classes in order; too many, or fewer than two, are refused."""
+    """The classes in order; so many that they are hardly classes are refused."""
     names = set(class_of.values())
     rows = sum(counts[value] for value in class_of)
-    if not names:
-        raise table.error("has no labels", name)
     if rows >= 20 and len(names) > rows / 2:
         raise table.error(
             f"has {len(names):,} different labels on {rows:,} nodes; expected classes "
             "(label_column)",
             name,
-        )
-    if len(names) == 1:
-        aside = " (-1 means unlabelled)" if len(counts) > len(class_of) else ""
-        raise table.error(
-            f"has only one class, {min(names)!r}{aside}; expected at least two", name
         )
     if all(re.fullmatch(r"[+-]?\d+", one) for one in names):
         return sorted(names, key=lambda one: (int(one), one))
