@@ -114,6 +114,10 @@ def test_integer_ids_of_parquet_match_those_of_csv(tmp_path: Path) -> None:
     assert data.node_ids == ["3", "1", "2", "7"]
     assert data.edge_index.tolist() == [[1, 0], [2, 1]]
     assert data.edge_weight is None
+    edges = {"e": [1, 2], "a": [1, 3], "b": [2, 1], "year": [1999.5, 2001.5]}
+    pa_parquet.write_table(pa.table(edges), tmp_path / "edges.parquet")
+    with pytest.raises(InputError, match="'e', 'a', 'b' all hold node ids"):
+        load_tables(nodes, tmp_path / "edges.parquet")
 
 
 def test_lines_of_megabytes_are_read(load: Load) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 from elugcn.data.splits import SPLITS
 from elugcn.data.tables.schema import EdgeColumns
 from elugcn.data.tables.table import Table, is_number
+from elugcn.errors import InputError
 
 # Values of the split column, and the position of their mask in SPLITS.
 _SPLIT_VALUES = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
@@ -202,10 +203,8 @@ def find_edge_columns(
                 f"{table.path}: no column {before!r}, which has the weights of the "
                 "training graph: all edges have weight 1 (weight_column)"
             )
-    if given["weight"] is None and roles["weight"] in (
-        given["source"],
-        given["target"],
-    ):
+    named_ends = given["source"], given["target"]
+    if given["weight"] is None and roles["weight"] in named_ends:
         roles["weight"] = None  # what the user calls an end is not the weight
     taken = {*roles.values(), *table.unnamed}
     free = [name for name in table.names if name not in taken]
@@ -242,7 +241,11 @@ def _refuse_other_guesses(
         )
     table.read(others, text=others)
     for name in others:
-        if table.holds_text(name) and _all_in(table.text(name, breaks=True), ids):
+        try:
+            cells = table.text(name, breaks=True)
+        except InputError:
+            continue  # not a column of ids
+        if _all_in(cells, ids):
             raise table.error(
                 f"columns {', '.join(map(repr, (*ends, name)))} all hold node ids; "
                 "name the ends of the edges (source_column, target_column)"
