@@ -1,6 +1,5 @@
 """The classifiers: two ways to fit, scikit-learn's habits, other graphs, saving."""
 
-import json
 import pickle
 import warnings
 from collections.abc import Callable
@@ -21,7 +20,6 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from torch_geometric.data import Batch, Data, HeteroData
 
 from elugcn import ELUGCNClassifier, InputError, NodeClassifier
-from elugcn.data.datasets import load_dataset
 from elugcn.methods.registry import METHOD_NAMES
 from elugcn.training.progress import SILENT, Progress
 
@@ -63,23 +61,6 @@ def fitted(data: Data) -> ELUGCNClassifier:
 
 
 # What a fit leaves
-
-
-def test_attributes(fitted: ELUGCNClassifier, data: Data) -> None:
-    assert fitted.classes_.tolist() == [0, 1, 2]
-    assert fitted.label_distributions_.shape == (150, 3)
-    np.testing.assert_allclose(fitted.label_distributions_.sum(axis=1), 1, rtol=1e-5)
-    assert (fitted.transduction_ == fitted.label_distributions_.argmax(axis=1)).all()
-    assert (fitted.predict() == fitted.transduction_).all()
-    assert (fitted.predict_proba() == fitted.label_distributions_).all()
-    assert fitted.graph_.shape == (150, 150)
-    product = fitted.graph_ @ np.ones((150, 2))
-    assert torch.equal(product, fitted.graph_ @ torch.ones(150, 2))
-    assert fitted.label_utilization_.status.shape == (150,)
-    assert fitted.n_iter_ == len(fitted.history_) <= 8
-    assert fitted.n_features_in_ == 8
-    assert not hasattr(fitted, "feature_names_in_")
-    assert (fitted.fitted_.config.eta, fitted.fitted_.seed) == (0.4, 1)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("method", METHOD_NAMES)
@@ -169,20 +150,14 @@ def test_forms_of_input_agree(
     arrays: tuple[Array, Array, sp.csr_array], data: Data
 ) -> None:
     X, y, A = arrays
-    graph = nx.from_scipy_sparse_array(A)
     expected = quick().fit(X, y, adjacency=A).predict_proba()
     # Without masks both forms make the same split, so everything after it is the same.
     bare = Data(x=data.x, edge_index=data.edge_index, y=data.y)
     assert (quick().fit(bare).predict_proba() == expected).all()
-    for adjacency in (A.toarray(), sp.coo_matrix(A), data.edge_index, graph):
-        got = quick().fit(X, y, adjacency=adjacency).predict_proba()
+    for adjacency in (A.toarray(), data.edge_index, nx.from_scipy_sparse_array(A)):
+        got = quick().fit(X.tolist(), y.tolist(), adjacency=adjacency).predict_proba()
         np.testing.assert_allclose(got, expected, atol=1e-6)
-    frame = pd.DataFrame(X)
-    for features in (X.tolist(), data.x, frame, X.astype(object), X.astype("f8")):
-        got = quick().fit(features, y, adjacency=A).predict_proba()
-        np.testing.assert_allclose(got, expected, atol=1e-6)
-    labels = pd.Series(y, dtype="Int64")
-    got = quick().fit(sp.csr_matrix(X), labels, adjacency=A).predict_proba()
+    got = quick().fit(sp.csr_matrix(X), y, adjacency=A).predict_proba()
     np.testing.assert_allclose(got, expected, atol=1e-4)
 
 
@@ -229,11 +204,6 @@ def test_directed_edges(arrays: tuple[Array, Array, sp.csr_array], data: Data) -
     assert np.abs(clf.predict_proba(X, adjacency=A) - expected).max() > 1e-3
 
 
-def test_a_batch_is_one_graph(data: Data) -> None:
-    clf = quick().fit(Batch.from_data_list([data, data]))
-    assert clf.predict().shape == (300,)
-
-
 def test_columns_of_a_frame_are_compared_by_name(data: Data, tmp_path: Path) -> None:
     frame = pd.DataFrame(data.x[:, :4].numpy(), columns=list("abcd"))
     labels = torch.where(data.train_mask, data.y, -1).numpy()
@@ -266,21 +236,6 @@ def test_the_fitted_graph_given_again_is_predicted_alike(
     # Labels and splits of another graph are not read, whatever they are.
     bare.y, bare.train_mask = torch.rand(150, 4), torch.ones(150, 3, dtype=torch.bool)
     assert (fitted.predict_proba(bare) == again).all()
-
-
-def test_permuted_nodes_get_permuted_predictions(
-    fitted: ELUGCNClassifier, sbm: Draw
-) -> None:
-    other = sbm(4, n=90)
-    order = torch.randperm(90, generator=torch.Generator().manual_seed(0))
-    place = torch.empty_like(order)
-    place[order] = torch.arange(90)
-    shuffled = Data(x=other.x[order], edge_index=place[other.edge_index])
-    np.testing.assert_allclose(
-        fitted.predict_proba(shuffled),
-        fitted.predict_proba(other)[order.numpy()],
-        atol=1e-5,
-    )
 
 
 def test_what_the_caller_changes_later_changes_no_answer(data: Data) -> None:
@@ -391,20 +346,9 @@ def test_a_search_over_a_mask(data: Data) -> None:
 
 
 def test_pickling(fitted: ELUGCNClassifier, data: Data) -> None:
-    for clf in (fitted, quick("auto")):
-        twin = pickle.loads(pickle.dumps(clf))
-        assert twin.get_params() == clf.get_params()
     twin = pickle.loads(pickle.dumps(fitted))
+    assert twin.get_params() == fitted.get_params()
     assert (twin.predict_proba(data) == fitted.predict_proba(data)).all()
-
-
-def test_numbers_of_numpy_are_numbers(data: Data) -> None:
-    given = quick(epochs=np.int64(3), lr=np.float64(0.5), self_loops=np.bool_(True))
-    same = quick(epochs=3, lr=0.5, self_loops=True)
-    given.set_params(random_state=np.int64(4))
-    same.set_params(random_state=4)
-    first, second = (clf.fit(data).predict_proba() for clf in (given, same))
-    assert (first == second).all()
 
 
 def test_random_state(data: Data) -> None:
@@ -453,19 +397,13 @@ def test_progress_is_asked_for(data: Data, monkeypatch: pytest.MonkeyPatch) -> N
 # Saving
 
 
-def test_a_loaded_model_is_the_saved_one(
-    fitted: ELUGCNClassifier, data: Data, tmp_path: Path
-) -> None:
-    fitted.set_params(n_neighbors=3, validation_fraction=0.4)
-    clf = clone(fitted).fit(data)
-    clf.save(tmp_path / "m")
+def test_a_loaded_model_describes_its_fit(data: Data, tmp_path: Path) -> None:
+    clf = ELUGCNClassifier(epochs=4, eta=0.4, n_neighbors=3, random_state=np.int64(2))
+    clf.fit(data).save(tmp_path / "m")
     loaded = ELUGCNClassifier.load(tmp_path / "m")
-    for name in ("n_neighbors", "validation_fraction", "random_state", "eta"):
-        assert getattr(loaded, name) == getattr(clf, name), name
+    params = {"epochs": 4, "eta": 0.4, "n_neighbors": 3, "random_state": 2}
+    assert loaded.get_params().items() >= params.items()
     assert loaded.score(data.test_mask) == clf.score(data.test_mask)
-    assert torch.equal(loaded.graph_.to_dense(), clf.graph_.to_dense())
-    assert loaded.label_utilization_.names() == clf.label_utilization_.names()
-    # The parameters describe the model: the same fit gives the same bits.
     refit = clone(loaded).fit(data)
     assert (refit.predict_proba() == clf.predict_proba()).all()
 
@@ -491,32 +429,12 @@ def test_models_of_other_methods(data: Data, tmp_path: Path) -> None:
         quick().save(tmp_path / "other")
 
 
-def test_odd_attributes_of_a_graph_can_be_saved(data: Data, tmp_path: Path) -> None:
-    mine = change(
-        data,
-        node_ids=np.arange(150) + 7,
-        name=Path("some") / "graph",
-        table_schema=object(),
-        class_names=dict(enumerate("xyz")),
-        directed=torch.tensor(False),
-    )
-    clf = quick().fit(mine)
-    assert any("table_schema" in note for note in clf.notes_)
-    clf.save(tmp_path / "m")
-    loaded = NodeClassifier.load(tmp_path / "m")
-    assert (loaded.predict_proba() == clf.predict_proba()).all()
-    graph = json.loads((tmp_path / "m/model.json").read_text("utf-8"))["graph"]
-    assert graph["node_ids"][:2] == ["7", "8"]
-    assert graph["class_names"] == list("xyz")
-
-
 # Refusals
 
 PARAMETERS: dict[str, tuple[dict[str, Any], str]] = {
     "method": ({"method": "gnc"}, "unknown method 'gnc'"),
     "no word": ({"method": 3}, "method must be a name; got 3"),
     "option": ({"epohcs": 1}, "unknown option 'epohcs'.*did you mean 'epochs'"),
-    "range": ({"dropout": 2.0}, "dropout must be below 1; got 2.0"),
     "type": ({"epochs": "5"}, "epochs must be a whole number; got '5'"),
     "preset": ({"preset": "coraa"}, "unknown dataset 'coraa'.*'cora'"),
     "features": ({"features": "smell"}, "features.*'smell'"),
@@ -524,10 +442,7 @@ PARAMETERS: dict[str, tuple[dict[str, Any], str]] = {
     "threads": ({"n_threads": 0}, "n_threads must be a whole number from 1; got 0"),
     "neighbours": ({"n_neighbors": 2.5}, "n_neighbors must be a whole number"),
     "fraction": ({"validation_fraction": 1.0}, "validation_fraction must be a number"),
-    "word": ({"validation_fraction": "a"}, "validation_fraction must be a number"),
     "seed": ({"random_state": -1}, "random_state must be a whole number"),
-    "large seed": ({"random_state": 2**32}, "random_state must be"),
-    "true": ({"random_state": True}, "random_state must be"),
 }
 
 
@@ -545,16 +460,10 @@ CALLS: dict[str, tuple[Callable[[NodeClassifier, Data], Any], str]] = {
     "graphs": (lambda c, d: c.fit([d, d]), r"list of 2 graphs.*Batch"),
     "kinds": (lambda c, d: c.fit(HeteroData()), r"HeteroData.*to_homogeneous"),
     "one class": (lambda c, d: c.fit(d.x, d.y * 0), "only one class"),
-    "no label": (lambda c, d: c.fit(change(d, y=d.y * 0 - 1)), "label"),
     "no y": (lambda c, d: c.fit(d.x), "label"),
-    "few labels": (lambda c, d: c.fit(d.x, d.y[:9]), "y has 9 labels but X has 150"),
-    "words": (lambda c, d: c.fit(np.full((3, 2), "a"), [0, 1, 1]), "X"),
-    "lengths": (lambda c, d: c.fit([[1.0], [1.0, 2.0]], [0, 1]), "X is not a matrix"),
-    "nan": (lambda c, d: c.fit(change(d, x=d.x * np.nan)), "NaN or infinite"),
     "no features": (lambda c, d: c.predict(adjacency=np.eye(150)), "requires X"),
     "other features": (lambda c, d: c.predict(d.x[:, :3]), "fitted with 8 feat.*got 3"),
     "empty mask": (lambda c, d: c.score(d.test_mask & False), "score needs a labelled"),
-    "short mask": (lambda c, d: c.score(d.test_mask[:3]), "score takes a mask of 150"),
     "float mask": (lambda c, d: c.score(d.test_mask.float()), "score takes a mask"),
     "word mask": (lambda c, d: c.score("abc"), "score takes a mask .* got a str"),
     "unlabelled": (lambda c, d: c.score(d.x, d.y * 0 - 1), "score needs a labelled"),
@@ -574,21 +483,8 @@ def test_calls_that_are_refused(case: str, data: Data) -> None:
 # Odd graphs
 
 
-def test_no_edges(data: Data) -> None:
-    alone = change(data, edge_index=torch.empty(2, 0, dtype=torch.long))
-    with pytest.warns(UserWarning, match="no edges"):
-        clf = ELUGCNClassifier(epochs=4).fit(alone)
-    # Nothing travels: only the training nodes themselves are reached.
-    assert torch.equal(~clf.label_utilization_.unreachable, data.train_mask)
-
-
-def test_few_labels_per_class(data: Data) -> None:
+def test_one_label_per_class(data: Data) -> None:
     y = np.full(150, -1)
-    for label, count in ((0, 6), (1, 6), (2, 1)):
-        y[np.flatnonzero(data.y.numpy() == label)[:count]] = label
-    clf = quick().fit(data.x.numpy(), y, adjacency=data.edge_index)
-    assert bool(clf.fitted_.data.train_mask[int(np.flatnonzero(y == 2)[0])])
-    y[np.flatnonzero(y >= 0)] = -1
     for label in range(3):
         y[np.flatnonzero(data.y.numpy() == label)[0]] = label
     with pytest.warns(UserWarning, match="no validation node"):
@@ -605,10 +501,3 @@ def test_a_part_without_labels_is_reported(data: Data, sbm: Draw) -> None:
     use = clf.label_utilization_
     assert bool(use.unreachable[150:].all())
     assert not bool(use.unreachable[:150].any())
-
-
-def test_real_data(data_dir: Path) -> None:
-    data = load_dataset("cora", data_dir=data_dir)
-    clf = ELUGCNClassifier(epochs=30).fit(data)
-    assert clf.score(data.test_mask) > 0.75
-    assert clf.graph_.rank == 7

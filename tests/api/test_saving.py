@@ -76,19 +76,6 @@ def test_predictions_elsewhere_are_the_same_bits(
     assert torch.equal(loaded.result.logits, here.result.logits)
 
 
-@pytest.mark.parametrize("mode", ["implicit", "topk", "paper"])
-def test_every_form_of_the_graph_comes_back(
-    mode: str, quick_fit: Fit, tmp_path: Path
-) -> None:
-    fitted = quick_fit("elu-gcn", graph_mode=mode, topk=4)
-    save(fitted, tmp_path / "m")
-    graph, before = load(tmp_path / "m").result.graph, fitted.result.graph
-    assert graph is not None
-    assert before is not None
-    assert graph.mode == mode
-    assert torch.equal(graph.to_dense(), before.to_dense())
-
-
 def test_a_fresh_process_predicts_the_same(
     fitted: Fitted, saved: Path, sbm: Callable[..., Data], tmp_path: Path
 ) -> None:
@@ -251,19 +238,6 @@ def test_other_files_are_refused(content: bytes, saved: Path) -> None:
     path.unlink()
     with pytest.raises(InputError, match=r"model\.safetensors: can't be read"):
         load(saved)
-
-
-def test_missing_scaling_is_refused(quick_fit: Fit, tmp_path: Path) -> None:
-    save(quick_fit("gcn", feature_norm="standard"), tmp_path / "m")
-    path = tmp_path / "m/model.safetensors"
-    whole = load_file(path)
-    half = put("model.scaler.std", lambda t: t[:3].clone())
-    for spoil in (drop("model.scaler.mean"), half):
-        tensors = dict(whole)
-        spoil(tensors)
-        save_file(tensors, path)
-        with pytest.raises(InputError, match=NOT_A_MODEL):
-            load(tmp_path / "m")
 
 
 GARBLED = {

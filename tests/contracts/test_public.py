@@ -6,9 +6,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -147,16 +145,6 @@ def test_the_graph_is_an_operator(clf: ELUGCNClassifier) -> None:
     torch.testing.assert_close(kept.abs().sum(), largest)
     stored = graph.to_sparse(k=5).to_dense()
     torch.testing.assert_close(stored, kept)
-
-
-def test_scikit_learn_style(data: Data) -> None:
-    y: list[Any] = [None if i % 2 else f"class {c}" for i, c in enumerate(data.y)]
-    A = np.zeros((150, 150))
-    A[data.edge_index[0], data.edge_index[1]] = 1
-    clf = ELUGCNClassifier(epochs=3).fit(data.x.numpy(), y, adjacency=A)
-    assert set(clf.predict()) <= {"class 0", "class 1", "class 2"}
-    neighbours = ELUGCNClassifier(epochs=3).fit(data.x.numpy(), y)
-    assert neighbours.graph_.shape == (150, 150)
 
 
 # The pieces without the estimator
