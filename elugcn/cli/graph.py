@@ -9,7 +9,7 @@ import typer
 from elugcn.api import GRAPH_SUFFIXES, check_graph_path, write_graph
 from elugcn.atomic import check_file
 from elugcn.cli.common import console, print_json
-from elugcn.cli.loading import prepare, refuse_table
+from elugcn.cli.loading import prepare, refuse_input
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
 from elugcn.errors import InputError
 
@@ -31,7 +31,7 @@ def run(
         fit.set_ = [*(fit.set_ or []), f"topk={topk}"]
     check_file(out)
     task = prepare(graph, fit, graph_only=True)
-    refuse_table(out, task.options)
+    refuse_input(out, task.options)
     check_graph_path(out, task.config.graph_mode)  # type: ignore[attr-defined]
     fitted = task.fit(fit)
     learned = fitted.result.graph

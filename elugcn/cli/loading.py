@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import Field, dataclass, fields, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,14 @@ from elugcn.api import (
     resolve_config,
 )
 from elugcn.api.runs import CONFIG
-from elugcn.cli.options import DATASET, TABLES, FitOptions, GraphOptions, flag_of
+from elugcn.cli.options import (
+    DATASET,
+    PANELS,
+    TABLES,
+    FitOptions,
+    GraphOptions,
+    flag_of,
+)
 from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.data.tables import load_tables
 from elugcn.data.validation import CheckedGraph, check_data
@@ -70,9 +78,12 @@ class Task:
 
     def recorded(self) -> dict[str, Any]:
         """What ``config.yaml`` records about the graph."""
-        if self.options.nodes is not None:
-            return recorded_options(self.options)
-        return recorded_options(replace(self.options, dataset=self.name))
+        dataset = self.name if self.options.nodes is None else None
+        return {
+            # A run may be looked at from another folder.
+            key: str(value.absolute()) if isinstance(value, Path) else value
+            for key, value in replace(self.options, dataset=dataset).given().items()
+        }
 
 
 def prepare(
@@ -81,15 +92,9 @@ def prepare(
     method: str | None = None,
     graph_only: bool = False,
 ) -> Task:
-    """Load and check what is to be fitted.
+    """Load and check what is to be fitted, a method or the ELU graph only.
 
     What the command line leaves open comes from the file of ``--config``.
-
-    Args:
-        graph: Which graph.
-        how: How it is fitted.
-        method: Name of a method.
-        graph_only: Stop once the ELU graph is learned.
     """
     graph, seed, recorded = complete(graph, how)
     method = GRAPH_ONLY if graph_only else resolve_name(method or recorded)
@@ -117,8 +122,7 @@ def complete(graph: GraphOptions, how: FitOptions) -> tuple[GraphOptions, int, s
         run = {}  # a flat file of method options says nothing else
     if run and graph.dataset is None and graph.nodes is None and graph.edges is None:
         recorded = _recorded_graph(run, f"{file}")
-        given = {f.name: getattr(graph, f.name) for f in _differing(graph)}
-        graph = replace(recorded, **given)
+        graph = replace(recorded, **graph.given(), data_dir=graph.data_dir)
     seed = run.get("seed", 0) if how.seed is None else how.seed
     if type(seed) is not int or not 0 <= seed <= MAX_SEED:
         expected = f"a whole number from 0 to {MAX_SEED}"
@@ -137,32 +141,14 @@ def _recorded_graph(run: dict[str, Any], file: str) -> GraphOptions:
                     f"{file}: {key} is {value!r} at the top but "
                     f"{recorded[key]!r} under graph"
                 )
-    known = [f.name for f in fields(GraphOptions)]
-    for key in recorded:
-        if key not in known:
-            raise InputError(unknown_option(str(key), known, f"graph in {file}"))
+    for key in recorded.keys() - PANELS.keys():
+        raise InputError(unknown_option(str(key), PANELS, f"graph in {file}"))
     try:
         return TypeAdapter(GraphOptions).validate_python(recorded)
     except ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
         value = shown(recorded[key])
         raise InputError(f"{file}: {key!r} of graph must not be {value}") from None
-
-
-def _differing(options: GraphOptions) -> list[Field[Any]]:
-    """The options that differ from their defaults."""
-    return [f for f in fields(options) if getattr(options, f.name) != f.default]
-
-
-def recorded_options(options: GraphOptions) -> dict[str, Any]:
-    """The options that differ from their defaults, as ``config.yaml`` records them."""
-    out: dict[str, Any] = {}
-    for f in _differing(options):
-        value = getattr(options, f.name)
-        if f.name != "data_dir":  # a place on this machine is not part of a run
-            # A run may be looked at from another folder.
-            out[f.name] = str(value.absolute()) if isinstance(value, Path) else value
-    return out
 
 
 def load_graph(options: GraphOptions, seed: int) -> CheckedGraph:
@@ -184,21 +170,19 @@ def check_options(options: GraphOptions) -> None:
     tables = options.nodes is not None or options.edges is not None
     if tables and options.dataset is not None:
         raise InputError("give --dataset, or --nodes and --edges, not both")
-    for field in _differing(options):
-        panel = field.metadata["option"].rich_help_panel
-        if tables and panel == DATASET and getattr(options, field.name) != 0:
-            raise InputError(f"{flag_of(field.name)} requires --dataset")
-        missing = [n for n in ("nodes", "edges") if getattr(options, n) is None]
-        if panel == TABLES and missing:
+    missing = [n for n in ("nodes", "edges") if getattr(options, n) is None]
+    for name, value in options.given().items():
+        if tables and PANELS[name] == DATASET and value != 0:
+            raise InputError(f"{flag_of(name)} requires --dataset")
+        if missing and PANELS[name] == TABLES:
             flags = " and ".join(map(flag_of, missing))
-            raise InputError(f"{flag_of(field.name)} requires {flags}")
+            raise InputError(f"{flag_of(name)} requires {flags}")
 
 
 def refuse_graph_options(options: GraphOptions, reason: str) -> None:
     """Refuse every option that names or changes a graph."""
-    for field in _differing(options):
-        if field.name != "data_dir":
-            raise InputError(f"{flag_of(field.name)} {reason}")
+    for name in options.given():
+        raise InputError(f"{flag_of(name)} {reason}")
 
 
 def read_dataset(options: GraphOptions) -> Data:
@@ -207,10 +191,7 @@ def read_dataset(options: GraphOptions) -> Data:
     info = dataset_info(name)
     extra = parse_assignments(options.data_option or [], "--data-option")
     for key in extra.keys() - set(info.options):
-        of = f"dataset {info.name}"
-        raise InputError(
-            f"--data-option: {unknown_option(key, list(info.options), of)}"
-        )
+        raise InputError(unknown_option(key, info.options, f"dataset {info.name}"))
     return load_dataset(
         info.name,
         options.split or 0,
@@ -223,13 +204,13 @@ def read_dataset(options: GraphOptions) -> Data:
 
 def read_tables(options: GraphOptions, schema: Any = None) -> Data:
     """The user's two tables as a graph."""
+    columns = {
+        name: getattr(options, name) for name in PANELS if name.endswith("_column")
+    }
     return load_tables(
-        **{
-            f.name: getattr(options, f.name)
-            for f in fields(options)
-            if f.metadata["option"].rich_help_panel == TABLES
-            and not f.name.endswith("_fraction")
-        },
+        options.nodes,  # type: ignore[arg-type]
+        options.edges,  # type: ignore[arg-type]
+        **columns,
         directed=options.directed or None,
         features=options.features,
         schema=schema,
@@ -242,16 +223,13 @@ def fitted_graph(
     run: Path | None,
     check: Callable[[Data], Any] = bool,
 ) -> tuple[str, Fitted]:
-    """What ``diagnose`` and ``explain`` look at: a saved run, or a fit made now.
+    """Name of the graph and fit: of a saved run, or made now.
 
     Args:
         graph: Which graph, unless a run is given.
         how: How the ELU graph is learned, unless a run is given.
         run: A saved run.
         check: Looks at the graph before anything is trained.
-
-    Returns:
-        The name of the graph, and the fit.
     """
     if run is None:
         task = prepare(graph, how, graph_only=True)
@@ -259,9 +237,8 @@ def fitted_graph(
         return task.name, task.fit(how)
     refuse_graph_options(graph, "does not go with --run")
     fitted = load(run)
-    notes = read_graph_again(fitted, run, graph.data_dir)
-    if notes:
-        raise InputError(f"--run {run}: {notes[0]}")
+    if problem := read_graph_again(fitted, run, graph.data_dir):
+        raise InputError(f"--run {run}: {problem}")
     if fitted.result.label_utilization is None:
         raise InputError(
             f"--run {run}: method {fitted.method} has no label utilization; use a run "
@@ -273,8 +250,8 @@ def fitted_graph(
 
 def read_graph_again(
     fitted: Fitted, run: Path, data_dir: Path | None = None
-) -> tuple[str, ...]:
-    """Give a loaded run its graph back; notes say why that was not possible.
+) -> str | None:
+    """Give a loaded run its graph back; the answer says why that was not possible.
 
     A run keeps its model but not its graph. The dataset, or the tables that
     ``config.yaml`` names, are read again.
@@ -286,28 +263,22 @@ def read_graph_again(
             warnings.simplefilter("ignore")
             data = load_graph(replace(options, data_dir=data_dir), seed).data
     except InputError as error:
-        return (f"parts that need the graph are left out: {error}",)
-    if not attach_graph(fitted, data):
-        return ("parts that need the graph are left out: it has changed since the run",)
-    return ()
+        return f"parts that need the graph are left out: {error}"
+    if attach_graph(fitted, data):
+        return None
+    return "parts that need the graph are left out: it has changed since the run"
 
 
-def refuse_table(out: Path, options: GraphOptions) -> None:
-    """Refuse to write over the tables that are read."""
-    for given in filter(None, (options.nodes, options.edges)):
-        if out.exists() and given.exists() and out.samefile(given):
-            raise InputError(f"--out {out}: this file is a table of the graph")
-
-
-def refuse_run_file(out: Path, run: Path, own: str) -> None:
-    """Refuse to write over the files of a run, except ``own``, or over its tables."""
-    if not out.exists() or not run.is_dir():
-        return
-    for path in run.iterdir():
-        if path.name != own and path.samefile(out):
-            raise InputError(f"--out {out}: this file belongs to the run")
-    try:
-        options, _, _ = complete(GraphOptions(), FitOptions(config=run / CONFIG))
-    except InputError:
-        return  # the command that needs this file reports what is wrong with it
-    refuse_table(out, options)
+def refuse_input(
+    out: Path, options: GraphOptions, run: Path | None = None, own: str = ""
+) -> None:
+    """Refuse to write over tables that are read, or files of a run except ``own``."""
+    inputs = [options.nodes, options.edges]
+    if run is not None and run.is_dir():
+        inputs += [path for path in run.iterdir() if path.name != own]
+        with suppress(InputError):  # reported by what needs the file
+            graph, _, _ = complete(GraphOptions(), FitOptions(config=run / CONFIG))
+            inputs += [graph.nodes, graph.edges]
+    for path in filter(None, inputs):
+        if out.exists() and path.exists() and out.samefile(path):
+            raise InputError(f"--out {out}: would replace an input of this command")

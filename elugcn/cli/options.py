@@ -82,12 +82,23 @@ class GraphOptions(DataDirOption):
     source_column: str | None = _table("Where edges start. Default: source, src, …")
     target_column: str | None = _table("Where edges end. Default: target, dst, …")
     weight_column: str | None = _table("Edge weights. Default: weight, if any.")
-    val_fraction: float = _table(
-        "Share of the labels for validation without a split column.", default=0.2
-    )
-    test_fraction: float = _table(
-        "Share of the labels for testing without a split column.", default=0.2
-    )
+    val_fraction: float = _table("Share of the labels, if not split.", default=0.2)
+    test_fraction: float = _table("Share of the labels, if not split.", default=0.2)
+
+    def given(self) -> dict[str, Any]:
+        """The options that differ from their defaults, except ``data_dir``."""
+        values = {
+            f.name: getattr(self, f.name) for f in fields(self) if f.name in PANELS
+        }
+        return {k: v for k, v in values.items() if v != getattr(type(self), k)}
+
+
+# Where `--help` shows each option of a graph: DATASET, TABLES or None.
+PANELS = {
+    f.name: f.metadata["option"].rich_help_panel
+    for f in fields(GraphOptions)
+    if f.name != "data_dir"  # a place on this computer is not part of a graph
+}
 
 
 @dataclass(kw_only=True)

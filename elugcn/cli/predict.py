@@ -16,8 +16,7 @@ from elugcn.cli.loading import (
     read_dataset,
     read_tables,
     refuse_graph_options,
-    refuse_run_file,
-    refuse_table,
+    refuse_input,
 )
 from elugcn.cli.options import RUN_HELP, GraphOptions, OutputOptions, grouped
 from elugcn.errors import InputError
@@ -46,8 +45,7 @@ def run(
         refuse_graph_options(graph, reason)
     if out is not None:
         check_file(out)
-        refuse_table(out, graph)
-        refuse_run_file(out, run_directory, PREDICTIONS)
+        refuse_input(out, graph, run_directory, PREDICTIONS)
         if out.suffix.lower() in _OTHER_FORMATS:
             raise InputError(f"--out {out}: predictions are CSV; use the suffix .csv")
     fitted = load(run_directory)

@@ -10,8 +10,14 @@ from elugcn.api import load
 from elugcn.api.runs import REPORT
 from elugcn.atomic import check_file
 from elugcn.cli.common import console, print_json
-from elugcn.cli.loading import read_graph_again, refuse_run_file
-from elugcn.cli.options import RUN_HELP, DataDirOption, OutputOptions, grouped
+from elugcn.cli.loading import read_graph_again, refuse_input
+from elugcn.cli.options import (
+    RUN_HELP,
+    DataDirOption,
+    GraphOptions,
+    OutputOptions,
+    grouped,
+)
 
 
 @grouped
@@ -31,9 +37,10 @@ def run(
     target = out or run_directory / REPORT
     if out is not None:
         check_file(out)
-        refuse_run_file(out, run_directory, REPORT)
+        refuse_input(out, GraphOptions(), run_directory, REPORT)
     fitted = load(run_directory)
-    notes = read_graph_again(fitted, run_directory, place.data_dir)
+    problem = read_graph_again(fitted, run_directory, place.data_dir)
+    notes = () if problem is None else (problem,)
     written = write_report(run_directory, fitted=fitted, out=target, notes=notes)
     size = target.stat().st_size
     if output.json_:

@@ -53,7 +53,7 @@ def test_everything_is_shown(elugcn: Command, runs: Path) -> None:
     for title in ("class by GCN", "neighbours", "edges to a label", "graph "):
         assert f"\n{title}" in shown
     share = f"{100 * said['overall']['elu']['share']:.1f}%"
-    assert f"ELU: label propagation and GCN agree {share}" in shown
+    assert f"ELU: label propagation and GCN agree  {share}" in shown
     for name in LABELS:
         assert f"\n{name} " in shown
     assert "\x1b" not in shown
