@@ -77,33 +77,31 @@ def run(arguments: list[str]) -> int:
             app = make_app(called)
             code = app(arguments, standalone_mode=False, prog_name="elugcn")
             sys.stdout.flush()
-        # Typer returns this for a KeyboardInterrupt inside a command.
-        if code == _INTERRUPTED:
-            return _interrupted()
+        if code == _INTERRUPTED:  # Typer's answer to a KeyboardInterrupt
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
-    except InputError as error:
+    except (InputError, MissingExtraError) as error:
         return _fail(_with_option_names(str(error)))
-    except MissingExtraError as error:
-        return _fail(str(error))
     except UsageError as error:
         name = error.ctx.command_path if error.ctx else "elugcn"
         return _fail(f"{error.format_message().rstrip('.')} (see {name} --help)")
     except typer.Exit as done:
         return done.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        return _interrupted()
-    except BrokenPipeError:
-        return _reader_gone()
+        print("elugcn: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except (BrokenPipeError, SystemExit) as error:
+        # The reader of a pipe has ended (`| head`); this is not an error. Typer and
+        # Rich make an exit of it.
+        if BrokenPipeError not in (type(error), type(error.__context__)):
+            raise
+        _discard_output()
+        return 0
     except OSError as error:
         if error.errno not in _DISK_ERRORS:
             raise
         _discard_output()
         return _fail(f"{error.filename or 'the output'}: {error.strerror}")
-    except SystemExit as done:
-        # Typer and Rich turn a broken pipe into an exit of their own.
-        if isinstance(done.__context__, BrokenPipeError):
-            return _reader_gone()
-        raise
 
 
 def make_app(called: str | None = None) -> typer.Typer:
@@ -151,24 +149,10 @@ def _with_option_names(message: str) -> str:
 
     for name in (*argument_names(), *_RENAMED):
         flag = flag_of(_RENAMED.get(name, name))
-        # A short name is also a word.
-        end = r"\b(=True\b|=)?" if "_" in name else r"(=True\b|=| (?=must be))"
-        pattern = rf"(?<![\w/.'-]){name}{end}"
-        for found in reversed(list(re.finditer(pattern, message))):
-            space = " " if found[1] in ("=", " ") else ""
-            message = message[: found.start()] + flag + space + message[found.end() :]
+        value = "" if "_" in name else "(?==| must be)"  # a short name is also a word
+        message = re.sub(rf"(?<![\w/.'-]){name}\b{value}", flag, message)
+        message = message.replace(f"{flag}=True", flag).replace(f"{flag}=", f"{flag} ")
     return message
-
-
-def _interrupted() -> int:
-    print("elugcn: interrupted", file=sys.stderr)
-    return _INTERRUPTED
-
-
-def _reader_gone() -> int:
-    """The reader of a pipe has ended (``| head``); this is not an error."""
-    _discard_output()
-    return 0
 
 
 def _discard_output() -> None:

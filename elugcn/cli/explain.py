@@ -70,19 +70,16 @@ def show(result: dict[str, Any], screen: Console) -> None:
         "ELU graph": after["classes"] if after else [],
     }
     # Every class that somebody speaks of, the first of each list first.
-    classes: dict[str, dict[str, float]] = {}
-    for column, shares in columns.items():
-        for row in shares:
-            classes.setdefault(row["class"], {})[column] = row["share"]
-    print_table(
-        screen,
-        ("class", *columns),
-        [
-            (name, *(percent(shares.get(column)) for column in columns))
-            for name, shares in classes.items()
-            if max(shares.values()) >= _LEAST_SHARE
-        ],
-    )
+    shares: dict[str, dict[str, float]] = {}
+    for column, rows in columns.items():
+        for row in rows:
+            shares.setdefault(row["class"], {})[column] = row["share"]
+    classes = [
+        [name, *(percent(share.get(column)) for column in columns)]
+        for name, share in shares.items()
+        if max(share.values()) >= _LEAST_SHARE
+    ]
+    print_table(screen, ("class", *columns), classes)
     if result["labels"]:
         head = ["label that reaches it", "share", "edges away", "<class"]
         _print_nodes(head, result["labels"], result["n_labels"], screen)

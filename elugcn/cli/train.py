@@ -46,7 +46,7 @@ def run(
     check_directory(target)
     if dry_run:
         plan = _plan(task)
-        print_json(plan) if fit.json_ else _show_plan(plan)
+        print_json(plan) if fit.json_ else _show_plan(plan, console())
         return
     fitted = task.fit(fit, with_baselines=report)
     metrics = metrics_of(fitted, task.name, task.options.split or 0, target)
@@ -70,54 +70,46 @@ def run(
 
 def _show(metrics: dict[str, Any], screen: Console) -> None:
     """The answer first, then what the labels do, the files, and what to try next."""
-    screen.print(
-        f"{metrics['method']} on {metrics['dataset']}: "
-        f"{metrics['n_nodes']:,} nodes, {counted(metrics['n_edges'], 'edge')}, "
-        f"{metrics['n_classes']} classes",
-        style="bold",
-        markup=False,
+    title = (
+        f"{metrics['method']} on {metrics['dataset']}: {metrics['n_nodes']:,} nodes, "
+        f"{counted(metrics['n_edges'], 'edge')}, {metrics['n_classes']} classes"
     )
-    train, val, test = (
-        percent(metrics[f"{part}_accuracy"]) for part in ("train", "val", "test")
-    )
+    screen.print(title, style="bold", markup=False)
+    parts = ("train", "val", "test")
+    train, val, test = (percent(metrics[f"{part}_accuracy"]) for part in parts)
     lines = [f"Test accuracy {test} (validation {val}, training {train})."]
     elu, unreachable = metrics["elu_fraction"], metrics["unreachable_fraction"]
     if elu is not None:
         # The three shares sum to 1 except for rounding.
-        nelu = max(0.0, 1 - elu - unreachable)
+        nelu = percent(max(0.0, 1 - elu - unreachable))
         lines.append(
             f"Label propagation and the GCN agree on {percent(elu)} of the nodes (ELU) "
-            f"and disagree on {percent(nelu)} (NELU). "
+            f"and disagree on {nelu} (NELU). "
             + (f"No label reaches {percent(unreachable)}." if unreachable else "")
         )
     details = metrics["details"]
     if len(details.get("candidates", ())) > 1:
         lines.append(f"Chosen on validation: {details['chosen']}.")
-    if details.get("left_out"):
-        names = ", ".join(details["left_out"])
-        lines.append(f"Left out, too slow for a graph of this size: {names}.")
-    if details.get("diverged"):
-        names = ", ".join(details["diverged"])
-        lines.append(f"Not used, the training diverged: {names}. Try a smaller lr.")
+    for key, why in (
+        ("left_out", "too slow for a graph of this size"),
+        ("diverged", "its training diverged; try a smaller lr"),
+    ):
+        lines += [f"Not used: {name}, {why}." for name in details.get(key, ())]
     lines += [f"Note: {note}." for note in metrics["notes"]]
-    threads = counted(metrics["threads"], "thread")
-    lines.append(
-        f"It took {metrics['seconds']['total']:.1f} s on {metrics['device']} with "
-        f"{threads}."
+    seconds, threads = (
+        metrics["seconds"]["total"],
+        counted(metrics["threads"], "thread"),
     )
+    lines.append(f"It took {seconds:.1f} s on {metrics['device']} with {threads}.")
     for line in lines:
         screen.print(line, markup=False)
-    run = Path(metrics["out"])
-    what = [n for n in (PREDICTIONS, REPORT) if (run / n).exists()]
-    next_step = f"elugcn predict {shlex.quote(str(run))} --out predictions.csv"
-    if elu is not None:
-        next_step = f"elugcn diagnose --run {shlex.quote(str(run))}"
-    # Never wrapped, so that they can be copied.
-    for title, text in (
-        ("Files:", f"{run} ({', '.join(what)}, the model)"),
-        ("Next: ", next_step),
-    ):
-        screen.print(title, text, markup=False, soft_wrap=True)
+    out = Path(metrics["out"])
+    files = [name for name in (PREDICTIONS, REPORT) if (out / name).exists()]
+    run = shlex.quote(str(out))
+    advice = f"diagnose --run {run}" if elu is not None else f"predict {run} --out FILE"
+    # Not wrapped, so that they can be copied.
+    text = f"Files: {out} ({', '.join(files)}, the model)\nNext:  elugcn {advice}"
+    screen.print(text, markup=False, soft_wrap=True)
 
 
 def _plan(task: Task) -> dict[str, Any]:
@@ -134,16 +126,12 @@ def _plan(task: Task) -> dict[str, Any]:
     }
 
 
-def _show_plan(plan: dict[str, Any]) -> None:
-    memory = dict(plan["memory_mb"])
-    total, available = memory.pop("total"), plan["available_mb"]
-    parts = ", ".join(f"{part} {size:,.0f}" for part, size in memory.items())
-    text = (
+def _show_plan(plan: dict[str, Any], screen: Console) -> None:
+    total, available = plan["memory_mb"]["total"], plan["available_mb"]
+    screen.print(
         f"{plan['method']} on {plan['dataset']}: {plan['n_nodes']:,} nodes, "
         f"{plan['n_edges']:,} edges, {plan['n_features']:,} features\n"
-        f"Training would need about {total:,.0f} MB ({parts}); {available:,.0f} MB are "
-        "available."
+        f"Training would need about {total:,.0f} MB; {available:,.0f} MB are available."
+        + (" Try fewer hidden_channels." if total > available else ""),
+        markup=False,
     )
-    if total > available:
-        text += " Try fewer hidden_channels."
-    console().print(text, markup=False)

@@ -104,7 +104,7 @@ def test_a_summary_without_utilization(elugcn: Command) -> None:
     done = elugcn("train", *SBM, "--method", "lpa", "--no-report", "--out", "run")
     assert "Label propagation and" not in done.out
     assert "Files: run (predictions.csv, the model)" in done.out
-    assert done.out.endswith("Next:  elugcn predict run --out predictions.csv\n")
+    assert done.out.endswith("Next:  elugcn predict run --out FILE\n")
 
 
 def test_a_summary_of_members(elugcn: Command, folder: Path) -> None:
@@ -307,7 +307,7 @@ def test_a_dry_run_trains_nothing(elugcn: Command, folder: Path) -> None:
     assert 400 < memory["total"] < 2000
     shown = elugcn("train", *SBM, "--dry-run").out
     assert "auto on sbm: 120 nodes, 600 edges, 64 features\n" in shown
-    assert f"Training would need about {memory['total']:,.0f} MB (" in shown
+    assert f"Training would need about {memory['total']:,.0f} MB; " in shown
     large = ["--data-option", "n=50000", "--set", "hidden_channels=2000000"]
     assert (
         "Try fewer hidden_channels." in elugcn("train", *SBM, *large, "--dry-run").out
