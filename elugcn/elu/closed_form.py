@@ -1,8 +1,8 @@
 """The ELU graph S* in closed form (eq. 8, 10 and 11), as two n×c factors.
 
 H (n×c) is the output of a pre-trained model, Q (n×c) the influence of each class on
-each node, β the ridge. S* minimises ‖Q − S H‖² + β‖S‖² (eq. 7). Eq. 8 and eq. 11 both
-simplify to
+each node, β the ridge. S* minimises ‖Q − S H‖² + β‖S‖². The solution (eq. 8)
+S* = Q Hᵀ (HHᵀ + βI_n)⁻¹ and its form by the Woodbury identity (eq. 11) both simplify to
 
     S* = Q G⁻¹ Hᵀ,    G = HᵀH + βI_c
 

@@ -85,17 +85,22 @@ def test_the_solution_is_stationary(size: tuple[int, int, int], beta: float) -> 
     torch.testing.assert_close(gradient, torch.zeros_like(gradient), atol=1e-9, rtol=0)
 
 
-def test_the_solution_minimises_equation_7() -> None:
+def test_the_solution_is_that_of_least_squares() -> None:
+    """min ‖Q − SH‖² + β‖S‖² as one system: [Hᵀ; √β I] Sᵀ = [Qᵀ; 0]."""
     H, Q = drawn(12, 3, seed=2)
+    system = torch.cat([H.T, 0.7**0.5 * torch.eye(12).double()])
+    right = torch.cat([Q.T, torch.zeros(12, 12).double()])
+    S = torch.linalg.lstsq(system, right).solution.T
+    torch.testing.assert_close(from_factors(Q, H, 0.7, "paper"), S)
 
-    def objective(S: Tensor) -> float:
-        return float((Q - S @ H).square().sum() + 0.7 * S.square().sum())
 
-    S = from_factors(Q, H, 0.7, "paper")
-    for seed in range(10):
-        step = torch.randn(12, 12, generator=torch.Generator().manual_seed(seed))
-        for size in (1e-3, 0.1):
-            assert objective(S + size * step.double()) > objective(S)
+@given(SIZES, BETAS)
+def test_the_woodbury_identity(size: tuple[int, int, int], beta: float) -> None:
+    """(HHᵀ + βI)⁻¹ = (I − H G⁻¹ Hᵀ) / β, by which nothing of n×n is inverted."""
+    H, _ = drawn(*size)
+    eye = torch.eye(len(H), dtype=torch.float64)
+    right = (eye - H @ ClosedForm(H, beta).solve(H.T)) / beta
+    torch.testing.assert_close((H @ H.T + beta * eye) @ right, eye, rtol=0, atol=1e-8)
 
 
 @given(SIZES, BETAS, st.sampled_from(FORMS))
