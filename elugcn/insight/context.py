@@ -1,7 +1,5 @@
 """A fitted model as diagnosis, explanation and suggestions read it."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 
@@ -43,7 +41,7 @@ class DiagnosisContext:
         self.alpha = float(getattr(config, "lpa_alpha", 0.9))
 
     @classmethod
-    def of(cls, fitted: Fitted | DiagnosisContext) -> DiagnosisContext:
+    def of(cls, fitted: "Fitted | DiagnosisContext") -> "DiagnosisContext":
         """The context of a fitted model; a context is its own."""
         return fitted if isinstance(fitted, DiagnosisContext) else cls(fitted)
 

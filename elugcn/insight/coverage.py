@@ -10,8 +10,6 @@ F is monotone and submodular: always taking the largest gain is within 1 − 1/e
 best choice, and of two similar nodes only the first gains much.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Definition 1 for any two predictions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

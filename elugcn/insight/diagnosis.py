@@ -1,7 +1,5 @@
 """Shares and accuracies of ELU, NELU and unreachable nodes, in groups of nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any

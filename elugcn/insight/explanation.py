@@ -1,7 +1,5 @@
 """One node: which labels reach it, its neighbours, and what is predicted."""
 
-from __future__ import annotations
-
 import difflib
 from typing import Any
 

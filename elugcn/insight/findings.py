@@ -1,7 +1,5 @@
 """The most important results of a diagnosis, in sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

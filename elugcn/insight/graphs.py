@@ -4,8 +4,6 @@ Every function takes any n×n operator (Â, S* in factors, S* with stored entrie
 none of them builds its n² entries.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any

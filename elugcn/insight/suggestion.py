@@ -8,8 +8,6 @@ one. A node whose likely class has many labels has to add more than one whose cl
 few.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

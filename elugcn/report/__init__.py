@@ -5,8 +5,6 @@ through autoescaped templates only, and a content security policy allows no scri
 the page's own.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from importlib import resources

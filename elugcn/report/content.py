@@ -1,9 +1,7 @@
 """What a report shows, as plain values. The template only arranges them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -72,7 +70,6 @@ def collect(
     """Everything that the report of a run shows."""
     context = DiagnosisContext(fitted)
     names = context.names = [shorten(name) for name in context.names]
-    context.ids = [shorten(one) for one in context.ids]
     data, result = fitted.data, fitted.result
     # A saved model keeps Definition 1 but not the graph.
     known = context.has_graph or result.label_utilization is not None
@@ -99,11 +96,14 @@ def collect(
         best_epoch=best if isinstance(best, int) and data.val_mask.any() else None,
         suggestions=suggestions(context),
         rows=node_rows(context, use),
-        columns=[] if schema is None else schema.report(),
+        columns=[
+            row | {"column": shorten(row["column"])}
+            for row in (schema.report() if schema is not None else ())
+        ],
         seconds=result.seconds,
         config=config,
         environment=environment,
-        notes=[str(note) for note in (*said, *notes)],
+        notes=[shorten(str(note), 500) for note in (*said, *notes)],
     )
 
 
@@ -173,9 +173,10 @@ def suggestions(context: DiagnosisContext) -> list[Suggestion]:
     if not context.has_graph or context.data.num_nodes > _SUGGEST_BELOW:
         return []
     try:
-        return suggest_labels(context, _SUGGESTIONS)
+        found = suggest_labels(context, _SUGGESTIONS)
     except InputError:  # every node has its label
         return []
+    return [replace(one, node=shorten(one.node)) for one in found]
 
 
 def node_rows(context: DiagnosisContext, use: LabelUtilization | None) -> list[Row]:
@@ -195,7 +196,7 @@ def node_rows(context: DiagnosisContext, use: LabelUtilization | None) -> list[R
         label, best = int(data.y[i]), int(predicted[i])
         rows.append(
             {
-                "id": context.ids[i],
+                "id": shorten(context.ids[i]),
                 "label": names[label] if label >= 0 else "",
                 "prediction": names[best],
                 "confidence": float(confidence[i]),

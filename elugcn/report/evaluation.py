@@ -1,7 +1,5 @@
 """How accurate a run is on held-out labels, beside simpler models."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Colours are written as CSS variables, so that a figure follows the page into the
 and onto paper.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -1,7 +1,5 @@
 """The summary of a run: how accurate it is, what the labels do, how reliable it is."""
 
-from __future__ import annotations
-
 from elugcn.insight import counted, format_percent
 from elugcn.report.content import Content
 from elugcn.report.evaluation import Row
