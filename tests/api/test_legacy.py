@@ -3,7 +3,7 @@
 import json
 import shutil
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch_geometric.data import Data
 
 from elugcn import ELUGCNClassifier, InputError, NodeClassifier
-from elugcn.api import load, predict_other, resolve_config, save
+from elugcn.api import Fitted, load, predict_other, resolve_config, save
 from elugcn.data.tables import load_tables
 from elugcn.methods.registry import GRAPH_ONLY, METHOD_NAMES
 
@@ -51,6 +51,11 @@ def graph(kind: str, expected: Expected) -> Data:
     return data
 
 
+def check_logits(fitted: Fitted, name: str, expected: Expected) -> None:
+    before = torch.from_numpy(expected[f"logits/{name}"])
+    torch.testing.assert_close(fitted.result.logits, before, rtol=1e-4, atol=1e-5)
+
+
 def read(folder: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((folder / "model.json").read_text("utf-8"))
     return content
@@ -64,12 +69,8 @@ def test_every_method_of_0_1_is_here() -> None:
 
 @pytest.mark.parametrize("name", [m for m in MODELS if m not in OTHERS | {"lpa"}])
 def test_the_same_predictions(name: str, models: Path, expected: Expected) -> None:
-    fitted = load(models / name)
     other = graph(str(expected[f"graph_of/{name}"]), expected)
-    got = predict_other(fitted, other).result.logits
-    torch.testing.assert_close(
-        got, torch.from_numpy(expected[f"logits/{name}"]), rtol=1e-4, atol=1e-5
-    )
+    check_logits(predict_other(load(models / name), other), name, expected)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -109,12 +110,8 @@ def test_it_can_be_saved_again(
     for name in ("elu-gcn", "blend", "sampled", "cs-gcn", "gcn-lpa", "topk"):
         save(load(models / name), tmp_path / name)
         assert read(tmp_path / name)["schema"] == 2
-        again = load(tmp_path / name)
         other = graph(str(expected[f"graph_of/{name}"]), expected)
-        got = predict_other(again, other).result.logits
-        torch.testing.assert_close(
-            got, torch.from_numpy(expected[f"logits/{name}"]), rtol=1e-4, atol=1e-5
-        )
+        check_logits(predict_other(load(tmp_path / name), other), name, expected)
 
 
 @pytest.mark.parametrize("name", ["tables", "tables-gcn"])
@@ -126,12 +123,7 @@ def test_tables(name: str, models: Path, expected: Expected) -> None:
         schema=fitted.data.table_schema,
     )
     other = predict_other(fitted, data)
-    torch.testing.assert_close(
-        other.result.logits,
-        torch.from_numpy(expected[f"logits/{name}"]),
-        rtol=1e-4,
-        atol=1e-5,
-    )
+    check_logits(other, name, expected)
     assert other.data.class_names == ["class 0", "class 1", "class 2"]
 
 
@@ -158,47 +150,34 @@ def test_labels_alone_predict_nothing_elsewhere(
         predict_other(fitted, graph("plain", expected))
 
 
-def edit(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
-    def apply(content: Any) -> None:
-        for key in path[:-1]:
-            content = content[key]
-        content[path[-1]] = value
-
-    return apply
-
-
 HUGE = {"in_channels": 10**12, "hidden_channels": 10**12, "out_channels": 3}
-NETWORK = ("predictor", "network")
+HOSTILE: dict[str, tuple[tuple[str, ...], Any]] = {
+    "method": (("method",), "rm -rf"),
+    "a number": (("method",), 3),
+    "options": (("config",), [1]),
+    "option": (("config", "epochs"), "many"),
+    "classes": (("classes", "values"), ["a", "b"]),
+    "class names": (("class_names",), ["a"]),
+    "kind": (("predictor_kind",), "os.system"),
+    "a list": (("predictor",), []),
+    "huge": (("predictor", "network", "architecture"), HUGE),
+    "width": (("predictor", "network", "architecture", "hidden_channels"), 7),
+    "norm": (("predictor", "network", "architecture", "norm"), "loud"),
+    "depth": (("predictor", "network", "architecture", "num_layers"), 10**9),
+    "source": (("predictor", "source_kind"), "x"),
+    "seconds": (("seconds",), None),
+    "schema of tables": (("table_schema",), {"version": 1, "columns": 3}),
+}
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        edit("method", value="rm -rf"),
-        edit("method", value=3),
-        edit("config", value=[1]),
-        edit("config", "epochs", value="many"),
-        edit("classes", value=None),
-        edit("classes", "values", value=["a", "b"]),
-        edit("class_names", value=["a"]),
-        edit("predictor_kind", value="os.system"),
-        edit("predictor", value=[]),
-        edit(*NETWORK, "architecture", value=HUGE),
-        edit(*NETWORK, "architecture", "hidden_channels", value=7),
-        edit(*NETWORK, "architecture", "norm", value="loud"),
-        edit(*NETWORK, "architecture", "num_layers", value=10**9),
-        edit("predictor", "source_kind", value="x"),
-        edit("seconds", value=None),
-        edit("input", value=5),
-        edit("table_schema", value={"version": 1, "columns": 3}),
-    ],
-)
-def test_hostile_files_are_refused(
-    spoil: Callable[[Any], None], models: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_files_are_refused(case: str, models: Path, tmp_path: Path) -> None:
     shutil.copytree(models / "h-from-mlp", tmp_path / "m")
-    content = read(tmp_path / "m")
-    spoil(content)
+    content = place = read(tmp_path / "m")
+    (*path, last), value = HOSTILE[case]
+    for key in path:
+        place = place[key]
+    place[last] = value
     (tmp_path / "m/model.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"model\.json: not a model") as caught:
         load(tmp_path / "m")

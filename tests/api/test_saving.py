@@ -298,12 +298,11 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any]] = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_descriptions_are_refused(case: str, saved: Path) -> None:
-    path, value = HOSTILE[case]
-    content = json.loads((saved / "model.json").read_text("utf-8"))
-    place = content
-    for key in path[:-1]:
+    (*path, last), value = HOSTILE[case]
+    content = place = json.loads((saved / "model.json").read_text("utf-8"))
+    for key in path:
         place = place[key]
-    place[path[-1]] = value
+    place[last] = value
     (saved / "model.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match=NOT_A_MODEL) as caught:
         load(saved)
