@@ -70,7 +70,7 @@ class TwoViewObjective(Supervised):
 
     def output(self, inputs: GraphInputs) -> Tensor:
         """(1−η)H̄ + ηH̃ of the nodes that the inputs answer for."""
-        return mixed(self.gcn.views(inputs).tensors(), self.config.eta)
+        return mixed(self.gcn.views(inputs), self.config.eta)
 
     def _term_by_term(self, views: list[Tensor], ramp: float) -> Tensor:
         """The objective for several draws of the original view, or for one view."""

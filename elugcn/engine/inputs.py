@@ -13,8 +13,9 @@ from torch import Tensor
 
 from elugcn.engine.sparse import CSR, Features, rows_of
 
-# Share of the nodes above which a layer reads all: a choice would save too little.
-_MOST = 0.75
+# Share of the nodes above which a layer reads all: a choice would save too little. It
+# is lower for a dense X, of which the choice is a copy.
+_MOST, _MOST_DENSE = 0.75, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +258,8 @@ class GraphInputs:
                 graph = _some_rows(graph, torch.from_numpy(outputs).to(device))
                 if isinstance(graph, CSR):
                     read[graph.col.numpy(force=True)] = True
-            if (i == 0 and whole_x) or read.sum() > _MOST * n:
+            most = _MOST_DENSE if i == 0 and isinstance(x, Tensor) else _MOST
+            if (i == 0 and whole_x) or read.sum() > most * n:
                 read[:] = True
             inputs, position = np.flatnonzero(read), np.cumsum(read) - 1
             columns = np.concatenate([inputs + n * j for j in range(self.directions)])
@@ -275,11 +277,9 @@ class GraphInputs:
 
 
 def _some_rows(graph: LowRank | CSR | None, rows: Tensor) -> LowRank | CSR | None:
-    if isinstance(graph, LowRank):
-        return LowRank(graph.left[rows], graph.right)
-    if graph is None:
-        return None
-    return CSR.from_scipy(graph.to_scipy()[rows.numpy(force=True)]).to(rows.device)
+    if isinstance(graph, CSR):
+        return rows_of(graph, rows)
+    return None if graph is None else LowRank(graph.left[rows], graph.right)
 
 
 def _transposed_product(right: Tensor, x: Features) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +36,9 @@ class _Transposed:
 @dataclass(frozen=True, eq=False)
 class CSR:
     """A sparse n×m matrix in compressed-row form.
+
+    Columns must be within 0 … m−1: the loops in C look at the sizes of what they get,
+    not at every index.
 
     Attributes:
         crow: Row pointers, shape (n+1,).
@@ -71,15 +74,10 @@ class CSR:
         """A dense or sparse torch matrix."""
         if x.layout == torch.strided:
             return cls.from_scipy(sp.csr_matrix(x.numpy(force=True)))
-        csr = x.to_sparse_csr()
-        value, col, crow = csr.values(), csr.col_indices(), csr.crow_indices()
-        arrays = (
-            value.numpy(force=True),
-            col.numpy(force=True),
-            crow.numpy(force=True),
-        )
-        shape = (csr.size(0), csr.size(1))
-        return cls.from_scipy(sp.csr_matrix(arrays, shape=shape))
+        coo = x.to_sparse_coo().coalesce()
+        where, value = coo.indices().numpy(force=True), coo.values().numpy(force=True)
+        shape = (x.size(0), x.size(1))
+        return cls.from_scipy(sp.coo_matrix((value, tuple(where)), shape=shape))
 
     @cached_property
     def shape(self) -> tuple[int, int]:
@@ -113,9 +111,7 @@ class CSR:
         if self._pattern_t is None:
             # Rows ascend within a column because the sort is stable.
             perm = torch.argsort(self.col, stable=True)
-            crow = torch.zeros(
-                self.n_cols + 1, dtype=self.crow.dtype, device=perm.device
-            )
+            crow = self.crow.new_zeros(self.n_cols + 1)
             crow[1:] = torch.bincount(self.col, minlength=self.n_cols).cumsum(0)
             found = _Transposed(crow, self.row[perm].to(self.col.dtype), perm)
             object.__setattr__(self, "_pattern_t", found)
@@ -151,11 +147,8 @@ class CSR:
 
     def to_scipy(self) -> sp.csr_matrix:
         """A scipy matrix that shares memory where it can."""
-        arrays = (
-            self.value.numpy(force=True),
-            self.col.numpy(force=True),
-            self.crow.numpy(force=True),
-        )
+        parts = self.value, self.col, self.crow
+        arrays = tuple(part.numpy(force=True) for part in parts)
         return sp.csr_matrix(arrays, shape=self.shape)
 
     @cached_property
@@ -270,11 +263,9 @@ def normalized_adjacency(
     Â gathers from the sources of the edges that point to i. Without self-loops an
     isolated node has a zero row.
     """
-    weight = (
-        np.ones(edge_index.size(1))
-        if edge_weight is None
-        else edge_weight.numpy(force=True).astype(np.float64)
-    )
+    weight = np.ones(edge_index.size(1))
+    if edge_weight is not None:
+        weight = edge_weight.numpy(force=True).astype(np.float64)
     src, dst = edge_index.numpy(force=True)
     a = sp.csr_array((weight, (dst, src)), shape=(num_nodes, num_nodes))
     if self_loops:
@@ -315,6 +306,10 @@ def as_features(x: Tensor, density: float = SPARSE_DENSITY) -> Features:
     return CSR.from_tensor(x).to(x.device) if sparse else x.contiguous()
 
 
+@overload
+def rows_of(x: CSR, index: Tensor) -> CSR: ...
+@overload
+def rows_of(x: Features, index: Tensor) -> Features: ...
 def rows_of(x: Features, index: Tensor) -> Features:
     """Some rows of X, in its layout."""
     if isinstance(x, CSR):
