@@ -129,15 +129,16 @@ def heat_figure(means: Tensor, block_class: Sequence[int], names: list[str]) -> 
     strongest = np.quantile(np.abs(values), 0.98) or np.abs(values).max() or 1.0
     scale = Normalize(-strongest, strongest)
     axis.imshow(values, DIVERGING, scale, interpolation="none")
+    axis.set_yticks([])
     starts = [i for i, c in enumerate(block_class) if i and c != block_class[i - 1]]
-    for start in starts:
-        axis.axhline(start - 0.5, color=QUIET, linewidth=0.4)
-        axis.axvline(start - 0.5, color=QUIET, linewidth=0.4)
-    ends = [0, *starts, len(block_class)]
-    middle = [(a + b - 1) / 2 for a, b in pairwise(ends)]
-    labels = [shorten(names[block_class[a]], _MAX_LETTERS) for a in ends[:-1]]
-    few = len(labels) <= _MAX_NAMES
-    axis.set_yticks(middle if few else [], labels if few else [])
+    if len(starts) < _MAX_NAMES:
+        for start in starts:
+            axis.axhline(start - 0.5, color=QUIET, linewidth=0.4)
+            axis.axvline(start - 0.5, color=QUIET, linewidth=0.4)
+        ends = [0, *starts, len(block_class)]
+        middle = [(a + b - 1) / 2 for a, b in pairwise(ends)]
+        labels = [shorten(names[block_class[a]], _MAX_LETTERS) for a in ends[:-1]]
+        axis.set_yticks(middle, labels)
     axis.tick_params(length=0, labelbottom=False)
     axis.grid(visible=False)
     axis.spines[:].set_visible(False)
