@@ -22,7 +22,7 @@ from elugcn.elu.low_rank_graph import ELUGraph, LowRankGraph
 from elugcn.elu.objective import TwoViewObjective, mixed
 from elugcn.elu.options import ELUConfig
 from elugcn.elu.self_training import pseudo_label_weights
-from elugcn.elu.trained_model import Summary, TwoViewModel, h_of
+from elugcn.elu.trained_model import TwoViewModel, h_of
 from elugcn.elu.utilization import LabelUtilization, definition_one
 from elugcn.methods.backbone import AnyGCN, build_gcn, build_mlp, build_sampled
 from elugcn.methods.contract import FitContext, FitResult, Model
@@ -219,8 +219,7 @@ def train_two_views(
             eta = choose_eta(problem, views, config.eta)
             result.logits = mixed(views, eta)
         if eta and source is not None:
-            summary = Summary.of(graph, gcn, problem, config.scaling, config.h_output)
-            result.model = TwoViewModel(model, eta, summary, source)
+            result.model = TwoViewModel.of(model, eta, graph, problem, source)
     accuracy = problem.val_accuracy(result.logits)
     return TwoViewFit(**vars(result), name=name, val_accuracy=accuracy, eta=eta)
 

@@ -19,6 +19,7 @@ from torch_geometric.data import Data
 
 from elugcn.elu.low_rank_graph import LowRankGraph, Scaling, scale_rows
 from elugcn.elu.objective import mixed
+from elugcn.elu.options import ELUConfig
 from elugcn.methods.backbone import AnyGCN
 from elugcn.methods.contract import Model
 from elugcn.methods.network import NetworkModel, below
@@ -31,11 +32,13 @@ def h_of(logits: Tensor, h_output: str) -> Tensor:
     return F.softmax(logits, dim=1) if h_output == "probabilities" else logits
 
 
-@dataclass(frozen=True)
-class Summary:
-    """The training graph as the ELU view of a new node needs it."""
+@dataclass
+class TwoViewModel(NetworkModel):
+    """The two-view GCN, the model that gives H, and what is kept of S*."""
 
-    row_sum: Tensor  # column sums of the right factor R, (c,)
+    source: Model  # gives H
+    eta: float  # η, the share of the ELU view
+    row_sum: Tensor  # column sums of R, (c,)
     hidden: Tensor  # Rᵀ X W₁, c×h
     mean: float  # mean absolute row sum of S*
     scaling: Scaling  # how rows of S* are scaled
@@ -44,76 +47,73 @@ class Summary:
     @classmethod
     @torch.no_grad()
     def of(
-        cls, graph: LowRankGraph, network: AnyGCN, problem: Problem,
-        scaling: Scaling, h_output: str,
-    ) -> Summary:  # fmt: skip
-        """Summarise the training graph; ``graph`` holds the factors before scaling."""
-        hidden = graph.right.T @ network.first_product(problem.x)
-        row_sum = graph.right.sum(dim=0)
-        return cls(row_sum.cpu(), hidden.cpu(), graph.mean_row_sum, scaling, h_output)
+        cls, gcn: NetworkModel, eta: float, graph: LowRankGraph,
+        problem: Problem, source: Model,
+    ) -> TwoViewModel:  # fmt: skip
+        """The model of a trained GCN; ``graph`` holds the factors before scaling."""
+        network, config = gcn.network, gcn.config
+        assert isinstance(network, AnyGCN)
+        assert isinstance(config, ELUConfig)
+        return cls(
+            **vars(gcn),
+            source=source,
+            eta=eta,
+            row_sum=graph.right.sum(dim=0).cpu(),
+            hidden=(graph.right.T @ network.first_product(problem.x)).cpu(),
+            mean=graph.mean_row_sum,
+            scaling=config.scaling,
+            h_output=config.h_output,
+        )
 
-    def first_layer(self, logits: Tensor) -> Tensor:
-        """S* X W₁ of new nodes, m×h, given the logits of the model behind H.
+    def elu_product(self, data: Data) -> Tensor:
+        """S* X W₁ of new nodes, m×h.
 
         In the transposed form the left factor is H. In the paper's form it is the
         influence q, and the row of H is the best estimate of it for a node without a
         label.
         """
-        left = h_of(logits, self.h_output)
+        left = h_of(self.source.logits(data), self.h_output)
         left = scale_rows(left, left @ self.row_sum, self.mean, self.scaling)
         return left @ self.hidden
-
-
-@dataclass
-class TwoViewModel(Model):
-    """The two-view GCN, the model that gives H, and the summary of S*."""
-
-    network: NetworkModel  # the GCN with its configuration and scaling
-    eta: float  # η, the share of the ELU view
-    summary: Summary  # what is kept of the training graph
-    source: Model  # gives H
 
     @torch.no_grad()
     def logits(self, data: Data) -> Tensor:
         """Logits n×c of a graph with the same features; every node counts as new."""
-        elu_product = self.summary.first_layer(self.source.logits(data))
-        gcn = self.network.network.cpu().eval()
+        gcn = self.network.cpu().eval()
         assert isinstance(gcn, AnyGCN)
-        views = gcn.views_given(self.network.inputs(data), elu_product)
+        views = gcn.views_given(self.inputs(data), self.elu_product(data))
         return mixed(views.tensors(), self.eta)
 
     def tensors(self) -> dict[str, Tensor]:
         """Weights, summary, and the tensors of the model that gives H."""
-        summary = {
-            "summary.row_sum": self.summary.row_sum,
-            "summary.hidden": self.summary.hidden,
-        }
+        summary = {"summary.row_sum": self.row_sum, "summary.hidden": self.hidden}
         source = {f"source.{k}": v for k, v in self.source.tensors().items()}
-        return self.network.tensors() | summary | source
+        return super().tensors() | summary | source
 
     def description(self) -> dict[str, Any]:
         """What rebuilds the model, and the description of the one that gives H."""
-        s = self.summary
-        return self.network.description() | {
+        facts = {"mean": self.mean, "scaling": self.scaling, "h_output": self.h_output}
+        return super().description() | {
             "eta": self.eta,
-            "summary": {"mean": s.mean, "scaling": s.scaling, "h_output": s.h_output},
+            "summary": facts,
             "source": self.source.description(),
         }
 
     @classmethod
     def restore(
-        cls,
-        network: NetworkModel,
-        description: Mapping[str, Any],
+        cls, gcn: NetworkModel, description: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
-    ) -> TwoViewModel:
-        """Rebuild a saved model around its restored network."""
-        summary = Summary(
-            tensors["summary.row_sum"],
-            tensors["summary.hidden"],
+    ) -> TwoViewModel:  # fmt: skip
+        """Rebuild a saved model around its restored GCN."""
+        source = description["source"]
+        restored = get_method(source["method"]).restore(
+            source, below("source.", tensors)
+        )
+        return cls(
+            **vars(gcn),
+            source=restored,
+            eta=float(description["eta"]),
+            row_sum=tensors["summary.row_sum"],
+            hidden=tensors["summary.hidden"],
             **description["summary"],
         )
-        source = description["source"]
-        method = get_method(source["method"])
-        restored = method.restore(source, below("source.", tensors))
-        return cls(network, float(description["eta"]), summary, restored)

@@ -255,7 +255,7 @@ def test_the_model_repeats_its_own_graph(
     assert result.model is not None
     again = result.model.logits(graph.data)
     torch.testing.assert_close(again, result.logits, rtol=1e-4, atol=1e-4)
-    assert result.metadata["eta"] > 0 or isinstance(result.model, NetworkModel)
+    assert isinstance(result.model, TwoViewModel) == (result.metadata["eta"] > 0)
 
 
 def test_the_contrast_counts_where_the_second_view_has_no_say(checked: Draw) -> None:
