@@ -28,6 +28,7 @@ from elugcn.api.files import write_json, write_tensors
 from elugcn.api.fitting import Fitted, GraphSummary
 from elugcn.atomic import atomic_directory
 from elugcn.data.tables import TableSchema
+from elugcn.data.validation import check_data
 from elugcn.elu.low_rank_graph import ELUGraph, ExplicitGraph, LowRankGraph
 from elugcn.elu.utilization import LabelUtilization, Utilization
 from elugcn.engine import CSR
@@ -299,7 +300,18 @@ def _rebuild(description: _Description, tensors: Mapping[str, Tensor]) -> Fitted
     _require(fitted.classes.ndim == 1, "classes must have one dimension")
     sizes = graph.num_features, graph.num_edges
     fitted.graph_summary = GraphSummary(*sizes, graph.fingerprint)
+    if result.model is not None:
+        _predict_once(fitted, result.model)
     return fitted
+
+
+def _predict_once(fitted: Fitted, model: Model) -> None:
+    """Predict for two nodes: what does not fit is found here, not by a user."""
+    widest = max(max(tensor.shape, default=0) for tensor in model.tensors().values())
+    _require(fitted.num_features <= widest, "the weights do not fit the features")
+    x, edges = torch.zeros(2, fitted.num_features), torch.tensor([[0, 1], [1, 0]])
+    pair = check_data(Data(x=x, edge_index=edges), require_labels=False)
+    fitted.logits_for(pair.data)
 
 
 def _restored(description: _Description, tensors: Mapping[str, Tensor]) -> Model | None:
@@ -308,10 +320,6 @@ def _restored(description: _Description, tensors: Mapping[str, Tensor]) -> Model
     if description.model is None:
         _require(not own, "there are weights but no model")
         return None
-    for name, tensor in own.items():
-        if name.endswith(("scaler.mean", "scaler.std")):
-            fits = tensor.shape == (description.graph.num_features,)
-            _require(fits, f"model.{name} does not fit the features")
     _check_depth(description.model, len(own))
     return get_method(description.model["method"]).restore(description.model, own)
 

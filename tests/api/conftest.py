@@ -33,4 +33,6 @@ def quick_fit(sbm: Callable[..., Data]) -> Fit:
 @pytest.fixture(scope="session")
 def fitted(quick_fit: Fit) -> Fitted:
     """A two-view model with a stored graph: every kind of tensor is there."""
-    return quick_fit("elu-gcn", graph_mode="topk", topk=4, eta=0.4)
+    return quick_fit(
+        "elu-gcn", graph_mode="topk", topk=4, eta=0.4, feature_norm="standard"
+    )

@@ -204,6 +204,9 @@ SPOILED_TENSORS = {
     "short rows": put("graph.crow", lambda t: t[:-1]),
     "short values": put("graph.value", lambda t: t[:-1]),
     "nan values": put("graph.value", lambda t: t * math.nan),
+    "narrow summary": put("model.summary.hidden", lambda t: t[:, :2]),
+    "short scaling": put("model.scaler.std", lambda t: t[:3]),
+    "no scaling": drop("model.scaler.mean"),
     "transposed weights": put("model.network.W1", lambda t: t.T),
     "double weights": put("model.network.W1", lambda t: t.double()),
     "infinite weights": put("model.network.W1", lambda t: t / 0),
@@ -292,6 +295,11 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any]] = {
     "an unknown norm": (("model", "config", "norm"), "loud"),
     "an unknown scaling": (("model", "scaler"), {"kind": "magic"}),
     "an unknown source": (("model", "source", "method"), "x"),
+    "no share": (("model", "eta"), math.nan),
+    "a word for a number": (("model", "summary", "mean"), "x"),
+    "an unknown H": (("model", "summary", "nope"), 1),
+    "billions of features": (("graph", "num_features"), 10**10),
+    "fewer features": (("graph", "num_features"), 3),
     "another mode": (("graph_mode",), "implicit"),
 }
 
@@ -309,6 +317,19 @@ def test_hostile_descriptions_are_refused(case: str, saved: Path) -> None:
     assert str(saved / "model.json") in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("weights", [[], [0.0, 0.0], [-1.0, 1.0], ["a", 1]], ids=str)
+def test_weights_of_members_that_do_not_fit(
+    weights: list[Any], quick_fit: Fit, tmp_path: Path
+) -> None:
+    save(quick_fit("auto"), tmp_path / "m")
+    content = json.loads((tmp_path / "m/model.json").read_text("utf-8"))
+    assert len(content["model"]["members"]) > 1
+    content["model"]["weights"] = weights
+    (tmp_path / "m/model.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=NOT_A_MODEL):
+        load(tmp_path / "m")
 
 
 def test_members_that_nest_without_end_are_refused(saved: Path) -> None:
