@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import inspect
 import io
 import logging
 import os
@@ -115,7 +116,10 @@ def make_app(called: str | None = None) -> typer.Typer:
     app.callback(invoke_without_command=True)(_root)
     for name, line in (COMMANDS | REPRODUCTION).items():
         if name == called:
-            app.command(name)(_command(name))
+            function = _command(name)
+            # Terminals break the lines of a paragraph elsewhere than the source does.
+            line = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(function) or "")
+            app.command(name, help=line)(function)
         else:
             app.command(name, help=line)(lambda: None)
     return app

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -73,12 +71,3 @@ def given_names(text: str, option: str) -> tuple[str, ...]:
     if not names:
         raise InputError(f"{option} {text!r}: expected names separated by commas")
     return names
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written to, before hours of work."""
-    place = folder.resolve()
-    while not place.exists():
-        place = place.parent
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise InputError(f"--out {folder}: cannot write to {place}")

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
 
@@ -32,7 +32,7 @@ def _option(
     help: str, *names: str, panel: str | None = None, default: Any = None, **given: Any
 ) -> Any:
     """A field of a group with the option that Typer shows for it."""
-    option = typer.Option(*names, help=help, rich_help_panel=panel, **given)
+    option = typer.Option(default, *names, help=help, rich_help_panel=panel, **given)
     return field(default=default, metadata={"option": option})
 
 
@@ -87,10 +87,9 @@ class GraphOptions(DataDirOption):
 
     def given(self) -> dict[str, Any]:
         """The options that differ from their defaults, except ``data_dir``."""
-        values = {
-            f.name: getattr(self, f.name) for f in fields(self) if f.name in PANELS
-        }
-        return {k: v for k, v in values.items() if v != getattr(type(self), k)}
+        default = vars(GraphOptions())
+        given = {k: v for k, v in vars(self).items() if v != default[k]}
+        return {k: v for k, v in given.items() if k in PANELS}
 
 
 # Where `--help` shows each option of a graph: DATASET, TABLES or None.
@@ -150,33 +149,30 @@ def argument_names() -> set[str]:
 def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
     """Spread the dataclass parameters of a command into single options."""
     hints = get_type_hints(function, include_extras=True)
-    parameters: list[inspect.Parameter] = []
+    own, shared = [], []
     groups: dict[str, type[Any]] = {}
     for name, parameter in inspect.signature(function).parameters.items():
-        kind = hints[name]
-        if not is_dataclass(kind):
-            parameters.append(parameter.replace(annotation=kind))
+        if not is_dataclass(hints[name]):
+            own.append((name, hints[name], parameter.default))
             continue
-        groups[name] = kind  # type: ignore[assignment]
+        groups[name] = kind = hints[name]
         types = get_type_hints(kind)
-        parameters += [
-            inspect.Parameter(
-                f.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=f.default,
-                annotation=Annotated[types[f.name], f.metadata["option"]],
-            )
-            for f in fields(kind)
-        ]
-    parameters.sort(key=lambda p: p.kind)
+        shared += [(f.name, types[f.name], f.metadata["option"]) for f in fields(kind)]
+    options = own + shared
 
-    @functools.wraps(function)
-    def command(*args: Any, **given: Any) -> Any:
+    def command(**given: Any) -> Any:
         for name, kind in groups.items():
             given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
-        return function(*args, **given)
+        return function(**given)
 
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    del command.__wrapped__  # Typer would look through it to the ungrouped function
+    command.__doc__ = function.__doc__
+    command.__annotations__ = {name: kind for name, kind, _ in options}
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default
+            )
+            for name, kind, default in options
+        ]
+    )
     return command

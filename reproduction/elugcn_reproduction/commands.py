@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import typer
 
 from elugcn.api import json_safe
-from elugcn.cli.common import check_folder, console, given_names, print_json
+from elugcn.cli.common import console, given_names, print_json
 from elugcn.cli.options import DataDirOption, OutputOptions, RunsOptions, grouped
 from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.errors import InputError
@@ -214,3 +215,12 @@ def _command(verb: str, name: str, quick: bool, options: dict[str, Any]) -> str:
             text = value.as_posix() if isinstance(value, Path) else str(value)
             words += [option, text]
     return shlex.join(words)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written to, before hours of work."""
+    place = folder.resolve()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(f"--out {folder}: cannot write to {place}")

@@ -77,8 +77,10 @@ def test_commands_of_the_reproduction(name: str, elugcn: Command) -> None:  # no
     done = elugcn(name, "--help")
     assert done.code == 0
     assert REPRODUCTION[name].split()[0] in done.out
+    assert " --datasets " in done.out
     done = elugcn(name, "nonsense")
     assert (done.code, len(done.errors)) == (2, 1)
+    assert "'nonsense'" in done.err
 
 
 def test_json_and_an_error_of_a_process(folder: Path, tables: Tables) -> None:  # noqa: F811
