@@ -27,7 +27,7 @@ from elugcn_reproduction.benchmarks.suite import (
     median_mb,
     median_ms,
 )
-from elugcn_reproduction.figures import Dot, Panel, draw_times
+from elugcn_reproduction.figures import draw_dots
 from elugcn_reproduction.page import Page
 
 EPOCHS, QUICK_EPOCHS = 200, 20
@@ -140,13 +140,10 @@ def write(outcome: Outcome, page: Page) -> None:
         "PyG GCN": "pyg_gcn_ms",
         "explicit graph": "dense_ms",
     }
-    panels = []
-    for case in outcome.cases():
-        found = {way: outcome.value(*case, metric) for way, metric in ways.items()}
+    panels = outcome.panels(ways)
+    for case, panel in zip(outcome.cases(), panels, strict=True):
         if outcome.value(*case, "dense_epochs") != outcome.value(*case, "epochs"):
-            found.pop("explicit graph")  # fewer epochs do not belong beside the others
-        dots = [Dot(way, v / 1000) for way, v in found.items() if v is not None]
-        panels.append(Panel(case[0], dots))
+            panel.rows.pop("explicit graph")  # fewer epochs than the others
     page.text(
         "The whole pipeline: MLP, label propagation, GCN, graph, two views. Every "
         "stage with weights is trained for as many epochs as PyG's GCN, without "
@@ -158,7 +155,10 @@ def write(outcome: Outcome, page: Page) -> None:
         "held before the fit: Python, PyTorch and the data."
     )
     page.figure(
-        draw_times(panels, list(ways), "seconds per fit"), "Seconds per fit, by dataset"
+        draw_dots(
+            panels, list(ways), xlabel="milliseconds per fit", log=True
+        ),
+        "Milliseconds per fit, by dataset",
     )
     metrics = ("elu_gcn_ms", "pyg_gcn_ms", "ratio_gcn", "epochs", "dense_ms",
                "dense_epochs", "ratio_time", "ratio_memory")  # fmt: skip

@@ -36,7 +36,7 @@ from elugcn_reproduction.benchmarks.suite import (
     fit_ours,
     load,
 )
-from elugcn_reproduction.figures import Dot, Panel, draw_times
+from elugcn_reproduction.figures import draw_dots
 from elugcn_reproduction.page import Page
 
 REPEATS, QUICK_REPEATS = 25, 3
@@ -155,11 +155,6 @@ def disturbance(times: Mapping[str, Times]) -> str:
 
 def write(outcome: Outcome, page: Page) -> None:
     """A panel per dataset, and the numbers."""
-    panels = []
-    for dataset, n in outcome.cases():
-        found = {name: outcome.value(dataset, n, m) for name, m in METRICS.items()}
-        dots = [Dot(name, v) for name, v in found.items() if v is not None]
-        panels.append(Panel(dataset, dots))
     page.text(
         "One training epoch and its validation: ELU-GCN with both views and the "
         "contrastive loss, hidden width 64; PyG's GCN (`GCNConv`, cached, dense "
@@ -172,7 +167,12 @@ def write(outcome: Outcome, page: Page) -> None:
         "validation nodes depend on."
     )
     page.figure(
-        draw_times(panels, list(METRICS), "milliseconds per epoch"),
+        draw_dots(
+            outcome.panels(METRICS),
+            list(METRICS),
+            xlabel="milliseconds per epoch",
+            log=True,
+        ),
         "Milliseconds per epoch, by dataset",
     )
     metrics = [*METRICS.values(), *RATIOS]

@@ -24,9 +24,10 @@ from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import CheckedGraph, check_data
 from elugcn.engine import engine_name
 from elugcn.evaluation.isolated import run_isolated
+from elugcn.evaluation.statistics import Summary
 from elugcn.training.progress import SILENT, Advance, Progress
 from elugcn.training.threads import threads
-from elugcn_reproduction.figures import Curve, draw_growth
+from elugcn_reproduction.figures import Curve, Panel, draw_growth
 from elugcn_reproduction.page import Page
 
 METHOD = "elu-gcn"
@@ -108,6 +109,19 @@ class Outcome:
     def shown(self, case: tuple[str, int], metrics: Sequence[str]) -> list[str]:
         """The numbers of a case for a table."""
         return [shown(self.value(*case, metric)) for metric in metrics]
+
+    def panels(self, metrics: Mapping[str, str]) -> list[Panel]:
+        """By case, the metric of each row, as a figure of dots has it."""
+        return [
+            Panel(
+                case[0],
+                {
+                    row: Summary(self.value(*case, m), None, 1)
+                    for row, m in metrics.items()
+                },
+            )
+            for case in self.cases()
+        ]
 
     def growth(self, panels: Mapping[str, Mapping[str, str]]) -> Figure:
         """Numbers against n: by unit of a panel, the metric of each curve."""

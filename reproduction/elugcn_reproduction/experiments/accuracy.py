@@ -30,7 +30,7 @@ from elugcn_reproduction.experiments.base import (
     method_rows,
     plan_rows,
 )
-from elugcn_reproduction.figures import Dot, Panel, Point, draw_dots, draw_scatter
+from elugcn_reproduction.figures import Panel, draw_costs, draw_dots
 from elugcn_reproduction.page import Page
 from elugcn_reproduction.published import FAR, NOTES, deviations, published
 
@@ -98,13 +98,9 @@ def draw_accuracies(
     panels = []
     for dataset in comparison.datasets:
         cells = [comparison.cells[name, dataset] for name in names]
-        dots = [
-            Dot(names[cell.method], cell.summary.mean, cell.summary.std)
-            for cell in cells
-            if cell.summary.mean is not None
-        ]
+        rows = {names[cell.method]: cell.summary for cell in cells}
         theirs = published("elu-gcn", dataset) if with_paper else None
-        panels.append(Panel(dataset, dots, theirs.mean if theirs else None))
+        panels.append(Panel(dataset, rows, theirs.mean if theirs else None))
     return draw_dots(panels, list(names.values()), columns=columns, breaks=breaks)
 
 
@@ -222,11 +218,11 @@ def write_runtime(finished: list[Finished], page: Page) -> None:
     panels = []
     for dataset in comparison.datasets:
         cells = [comparison.cells[name, dataset] for name in comparison.methods]
-        points = [
-            Point(c.method, c.seconds, c.summary.mean, c.summary.std)
-            for c in cells
-            if c.seconds is not None and c.summary.mean is not None
-        ]
+        points = {
+            cell.method: (cell.seconds, cell.summary)
+            for cell in cells
+            if cell.seconds is not None
+        }
         panels.append((dataset, points))
     page.text(
         "Seconds are those of a whole fit: for `auto` and `elu-gcn` label propagation, "
@@ -234,7 +230,7 @@ def write_runtime(finished: list[Finished], page: Page) -> None:
         "is not counted."
     )
     page.figure(
-        draw_scatter(panels), "Seconds of a fit against test accuracy, by dataset"
+        draw_costs(panels), "Seconds of a fit against test accuracy, by dataset"
     )
     write_tables(page, comparison)
 

@@ -26,7 +26,6 @@ from elugcn_reproduction.experiments.base import (
     method_rows,
     plan_rows,
 )
-from elugcn_reproduction.experiments.measured import standard_error
 from elugcn_reproduction.figures import Curve, draw_curves
 from elugcn_reproduction.page import Page
 
@@ -72,7 +71,7 @@ def write(finished: list[Finished], page: Page) -> None:
         "for these labels. The band is the standard error."
     )
     page.figure(
-        draw_curves(curves(by_labels), xlabel="labels per class", log=True),
+        draw_curves(curves(by_labels), "labels per class", log=True),
         "Test accuracy against labels per class, a curve per method, by dataset",
     )
     if found := leads(finished):
@@ -135,7 +134,7 @@ def curves(by_labels: dict[int, Comparison]) -> list[tuple[str, list[Curve]]]:
                 curve,
                 x=(*curve.x, labels),
                 y=(*curve.y, cell.summary.mean),
-                half=(*curve.half, standard_error(cell.summary)),
+                half=(*curve.half, cell.summary.standard_error),
             )
     return [(dataset, list(panel.values())) for dataset, panel in points.items()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from elugcn.evaluation.statistics import Summary
 from elugcn_reproduction.experiments.base import (
     Experiment,
     Finished,
@@ -11,17 +12,17 @@ from elugcn_reproduction.experiments.base import (
 )
 from elugcn_reproduction.experiments.measured import (
     Measured,
-    Number,
     by_dataset,
+    flat,
     plan_measured,
     several,
     show,
     summary,
+    with_std,
 )
-from elugcn_reproduction.figures import BlockMap, block_figure
+from elugcn_reproduction.figures import BlockMap, draw_blocks
 from elugcn_reproduction.page import Page
 
-MEASURE = "elugcn_reproduction.measures:heatmap"
 DATASETS = ("cora", "citeseer", "photo", "chameleon")
 # Column of the CSV: heading of the table, place of the fraction in a run.
 _COLUMNS = {
@@ -32,38 +33,34 @@ _COLUMNS = {
     "elu_inside_absolute": ("|S*| inside", ("elu", "inside_absolute")),
     "elu_inside": ("Σ S* inside", ("elu", "inside")),
 }
-Row = dict[str, Number]
 
 
 def plan(scope: Scope) -> list[Planned]:
     """The tuned two-view member alone: its graph is always learned and used."""
-    return plan_measured(scope, MEASURE, DATASETS, two_views)
+    return plan_measured(scope, "heatmap", DATASETS, two_views)
 
 
 def write(finished: list[Finished], page: Page) -> None:
     """Both graphs as blocks, and the share of their weight inside classes."""
     found = by_dataset(finished)
     rows = {
-        d: {c: summary(runs, *k, scale=100.0) for c, (_, k) in _COLUMNS.items()}
+        d: {column: summary(runs, *keys) for column, (_, keys) in _COLUMNS.items()}
         for d, runs in found.items()
     }
-    header = ["dataset", *(c + end for c in _COLUMNS for end in ("", "_std")), "runs"]
     page.csv(
-        header,
-        [
-            [d, *(v for c in _COLUMNS for v in rows[d][c]), len(runs)]
-            for d, runs in found.items()
-        ],
+        ["dataset", *with_std(_COLUMNS), "runs"],
+        [[d, *flat(rows[d].values()), len(runs)] for d, runs in found.items()],
     )
-    page.text(_seen(rows))
-    maps = [m for d, runs in found.items() for m in _maps(d, runs[min(runs)])]
+    page.text(_in_words(rows))
     page.figure(
-        block_figure(maps, columns=4 if len(found) > 1 else 2),
+        draw_blocks(
+            [m for d, runs in found.items() for m in _maps(d, runs[min(runs)])]
+        ),
         "Block means of the original graph and of the ELU graph, ordered by class",
     )
     page.text(
         "Rows and columns are the nodes with a known class, ordered by class (lines "
-        "part the classes), in about 60 blocks; the colour is the mean entry of a "
+        "separate the classes), in about 60 blocks. The colour is the mean entry of a "
         "block in the run of the first seed, exact from the factors of S*. In the "
         "titles: the share of the positive weight that joins nodes of one class."
     )
@@ -72,14 +69,14 @@ def write(finished: list[Finished], page: Page) -> None:
         "graph without any structure would have inside classes. S* has negative "
         "entries: its positive entries alone and its absolute entries are summed on "
         "at most 1,024 rows spread evenly over the classes. The share of the signed "
-        "sum (`elu_inside` in the CSV) is exact, but passes 100 where what joins "
-        "different classes is negative in total."
+        "sum (`elu_inside` in the CSV) is exact, but exceeds 100 where the entries "
+        "between classes are negative in total."
     )
-    shown = [c for c in _COLUMNS if c != "elu_inside"]
+    shown = [column for column in _COLUMNS if column != "elu_inside"]
     page.table(
-        ["dataset", *(_COLUMNS[c][0] for c in shown), "runs"],
+        ["dataset", *(_COLUMNS[column][0] for column in shown), "runs"],
         [
-            [d, *(show(*rows[d][c]) for c in shown), len(runs)]
+            [d, *(show(rows[d][column]) for column in shown), len(runs)]
             for d, runs in found.items()
         ],
     )
@@ -88,34 +85,22 @@ def write(finished: list[Finished], page: Page) -> None:
 def _maps(dataset: str, measured: Measured) -> list[BlockMap]:
     """The two panels of a dataset."""
     out = []
-    for graph, name, share in (
-        ("original", "Â", measured["original"]["inside"]),
-        ("elu", "ELU graph", measured["elu"]["inside_positive"]),
-    ):
+    for graph, name, key in (("original", "Â", "inside"),
+                             ("elu", "ELU graph", "inside_positive")):  # fmt: skip
+        share = measured[graph][key]
         inside = "" if share is None else f"\n{100 * share:.0f} % inside classes"
-        out.append(
-            BlockMap(
-                f"{dataset}, {name}{inside}",
-                measured[graph]["means"],
-                measured["block_class"],
-                measured["block_size"],
-            )
-        )
+        sizes = measured["block_class"], measured["block_size"]
+        title = f"{dataset}, {name}{inside}"
+        out.append(BlockMap(title, measured[graph]["means"], *sizes))
     return out
 
 
-def _seen(rows: dict[str, Row]) -> str:
+def _in_words(rows: dict[str, dict[str, Summary]]) -> str:
     """What the numbers say, beside what the paper says."""
-    claim = (
-        "The paper's figure 3 (Cora, Computers, Photo, Chameleon) says that the ELU "
-        "graph is clearly block-diagonal, on the heterophilous Chameleon too."
-    )
-    seen = {}
-    for d, row in rows.items():
-        elu, chance = row["elu_inside_positive"][0], row["same_class_pairs"][0]
-        original = row["original_inside"][0]
-        if elu is not None and chance is not None and original is not None:
-            seen[d] = (elu, original, chance)
+    columns = ("elu_inside_positive", "original_inside", "same_class_pairs")
+    seen = {
+        d: [row[column].mean or 0.0 for column in columns] for d, row in rows.items()
+    }
     above = sum(elu > chance for elu, _, chance in seen.values())
     more = sum(elu > original for elu, original, _ in seen.values())
     each = ", ".join(
@@ -125,17 +110,17 @@ def _seen(rows: dict[str, Row]) -> str:
     return (
         f"Of the positive weight of the ELU graph, this is inside classes: {each}. "
         f"That is above chance {several(above, len(seen))} and above the original "
-        f"graph {several(more, len(seen))}. {claim}"
+        f"graph {several(more, len(seen))}. The paper's figure 3 (Cora, Computers, "
+        "Photo, Chameleon) says that the ELU graph is clearly block-diagonal, on the "
+        "heterophilous Chameleon too."
     )
 
 
 HEATMAP = Experiment(
-    name="heatmap",
-    title="The ELU graph by class",
-    question=(
-        "Does the ELU graph join nodes of one class, where the original graph does "
-        "and where it does not? (Figure 3 of the paper)"
-    ),
-    plan=plan,
-    write=write,
+    "heatmap",
+    "The ELU graph by class",
+    "Does the ELU graph join nodes of one class, where the original graph does and "
+    "where it does not? (Figure 3 of the paper)",
+    plan,
+    write,
 )

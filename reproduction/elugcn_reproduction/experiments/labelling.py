@@ -1,19 +1,24 @@
-"""Which labels to buy next: suggested ones against random, entropy, degree, PageRank.
+"""Which nodes to label next: suggested ones against random, entropy, degree, PageRank.
 
-Protocol (``active_learning.py``): two random labels a class to start with, then 5, 10,
-20 and 40 more in four rounds; the model is trained anew after each and the next
-round's nodes are chosen with it. Validation nodes stay those of the published split.
-The method is a plain GCN with its default values, which is cheap and favours no
-strategy; ``--methods elu-gcn`` draws the same curves for another.
+``active_learning.py`` has the protocol. The method is a plain GCN with its default
+options, which is cheap and favours no strategy; ``--methods auto`` draws the same
+curves for another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from elugcn.evaluation.statistics import Difference, Pair, paired_difference
+from elugcn.evaluation.statistics import (
+    Difference,
+    Pair,
+    Summary,
+    paired_difference,
+    summarize,
+)
+from elugcn.evaluation.tables import markdown_table
 from elugcn_reproduction.active_learning import BUDGETS, OURS, STRATEGIES
 from elugcn_reproduction.experiments.base import (
     Experiment,
@@ -25,24 +30,17 @@ from elugcn_reproduction.experiments.base import (
     method_rows,
     plan_rows,
 )
-from elugcn_reproduction.experiments.measured import (
-    Number,
-    by_dataset,
-    mean_std,
-    several,
-    show,
-)
+from elugcn_reproduction.experiments.measured import by_dataset, several, show
 from elugcn_reproduction.figures import Curve, draw_curves
 from elugcn_reproduction.page import Page
 
 DATASETS = ("cora", "citeseer", "photo", "chameleon")
-QUICK_DATASETS = ("cora",)
 METHODS = ("gcn",)
 START = 2
-AREA = "area"
+HEADER = ("dataset", "method", "strategy", "labels", "mean", "std", "runs",
+          "gain", "gain_low", "gain_high", "p")  # fmt: skip
 
-Scores = Mapping[str, Mapping[Pair, Sequence[float]]]  # by strategy, then by run
-Panel = tuple[str, str]  # dataset and method
+Curves = dict[str, dict[Pair, list[float]]]  # accuracies by strategy, then by run
 
 
 def plan(scope: Scope) -> list[Planned]:
@@ -50,7 +48,7 @@ def plan(scope: Scope) -> list[Planned]:
     return [
         run
         for row in method_rows(scope, METHODS)
-        for dataset in datasets_of(scope, DATASETS, QUICK_DATASETS)
+        for dataset in datasets_of(scope, DATASETS, DATASETS[:1])
         for strategy in STRATEGIES
         for run in plan_rows(
             [Row(strategy, row.method)],
@@ -65,146 +63,123 @@ def plan(scope: Scope) -> list[Planned]:
 
 def write(finished: list[Finished], page: Page) -> None:
     """The curves, the area under each, and the paired differences of the areas."""
-    panels = collect(finished)
-    page.text(_seen(panels))
+    panels: dict[tuple[str, str], Curves] = {}
+    for one in finished:
+        job = one.planned.job
+        measured = by_dataset([one])[job.dataset][job.split, job.seed]
+        panel = panels.setdefault((job.dataset, job.method), {})
+        panel.setdefault(one.planned.row, {})[job.split, job.seed] = measured[
+            "accuracy"
+        ]
+    plain = {method for _, method in panels} == set(METHODS)
+    titled = {d if plain else f"{d}, {m}": of for (d, m), of in panels.items()}
+    page.text(_in_words(titled))
     page.figure(
-        draw_curves(
-            [(_title(panel, panels), _curves(of)) for panel, of in panels.items()],
-            xlabel="labels bought",
-        ),
-        "Test accuracy against labels bought, a curve a strategy, by dataset",
+        draw_curves([(t, _curves(of)) for t, of in titled.items()], "labels added"),
+        "Test accuracy against labels added, a curve per strategy, by dataset",
     )
     page.text(
-        f"Every run starts from {START} random labels a class. Labels are bought in "
+        f"Every run starts from {START} random labels per class. Labels are added in "
         f"{len(BUDGETS) - 1} rounds, up to {', '.join(map(str, BUDGETS[1:]))}; after "
-        "each round the model is trained anew, and the next nodes are chosen with it. "
+        "each round the model is trained again, and chooses the next nodes. "
         "They come from the nodes outside validation and test; where a split leaves "
         "too few of them (photo), half of its test nodes are moved to the pool first "
         "and the other half is tested. All strategies start from the same labels, have "
-        "the same pool and the same test nodes. The consumer is a plain GCN with its "
-        "default values unless the heading says otherwise. How the suggestions weigh "
-        "what they weigh was settled by test accuracy on these datasets with other "
+        "the same pool and the same test nodes. The model is a plain GCN with its "
+        "default options unless the heading says otherwise. The weights of the "
+        "suggestions were settled by test accuracy on these datasets with other "
         "start labels than those of the runs here. The band is the standard error."
     )
-    page.main(_area_table(page, panels))
-    for panel, of in panels.items():
-        page.text(f"## {_title(panel, panels)}")
-        page.table(
-            ["strategy", *(f"+{b}" for b in BUDGETS)],
+    names = list(dict.fromkeys(name for of in titled.values() for name in of))
+    page.main(
+        markdown_table(
+            ["area under the curve", *names],
             [
-                [name, *(show(*number(runs, i)) for i in range(len(BUDGETS)))]
-                for name, runs in of.items()
+                [t, *(show(summarize(areas(of.get(n, {})).values())) for n in names)]
+                for t, of in titled.items()
             ],
         )
-    page.csv(_HEADER, _csv_rows(panels))
+    )
+    for title, of in titled.items():
+        page.text(f"## {title}")
+        page.table(
+            ["strategy", *(f"+{b}" for b in BUDGETS)],
+            [[name, *map(show, at_budgets(runs))] for name, runs in of.items()],
+        )
+    page.csv(
+        HEADER,
+        [
+            [*panel, *row]
+            for panel, of in panels.items()
+            for name, runs in of.items()
+            for row in _rows(of, name, runs)
+        ],
+    )
 
 
-def collect(
-    finished: list[Finished],
-) -> dict[Panel, dict[str, dict[Pair, list[float]]]]:
-    """The accuracies of every run, by panel and strategy; in the plan's order."""
-    out: dict[Panel, dict[str, dict[Pair, list[float]]]] = {}
-    for one in finished:
-        ((dataset, runs),) = by_dataset([one]).items()
-        ((pair, measured),) = runs.items()
-        panel = out.setdefault((dataset, one.planned.job.method), {})
-        scores = [float(value) for value in measured["accuracy"]]
-        panel.setdefault(one.planned.row, {})[pair] = scores
-    return out
-
-
-def area(scores: Sequence[float], budgets: Sequence[int] = BUDGETS) -> float:
-    """Mean accuracy over the labels bought: the area under the curve by its width."""
-    used = budgets[: len(scores)]
+def area(scores: list[float]) -> float:
+    """Mean accuracy over the labels added: the area under the curve by its width."""
+    used = BUDGETS[: len(scores)]
     if len(used) < 2:
         return float(scores[0])
     return float(np.trapezoid(scores, used)) / (used[-1] - used[0])
 
 
-def areas(runs: Mapping[Pair, Sequence[float]]) -> dict[Pair, float]:
+def areas(runs: Mapping[Pair, list[float]]) -> dict[Pair, float]:
     """The area of each run."""
     return {pair: area(scores) for pair, scores in runs.items()}
 
 
-def number(runs: Mapping[Pair, Sequence[float]], place: int) -> Number:
-    """Mean and spread in percent at a budget."""
-    return mean_std([100.0 * s[place] for s in runs.values() if len(s) > place])
+def at_budgets(runs: Mapping[Pair, list[float]]) -> list[Summary]:
+    """Accuracy at each budget, of the runs that came as far as that."""
+    return [
+        summarize(scores[i] for scores in runs.values() if len(scores) > i)
+        for i in range(len(BUDGETS))
+    ]
 
 
-def gain(of: Scores, other: str) -> Difference | None:
+def gain(of: Curves, other: str) -> Difference | None:
     """How much larger the area of the suggested labels is, in points."""
-    if OURS not in of or other not in of:
+    if other == OURS or OURS not in of:
         return None
     return paired_difference(areas(of[OURS]), areas(of[other]))
 
 
-_HEADER = ("dataset", "method", "strategy", "labels", "mean", "std", "runs",
-           "gain", "gain_low", "gain_high", "p")  # fmt: skip
+def _rows(
+    of: Curves, name: str, runs: Mapping[Pair, list[float]]
+) -> list[list[object]]:
+    """The lines of a strategy: one per budget, and the area."""
+    rows: list[list[object]] = [
+        [name, budget, *summary, None, None, None, None]
+        for budget, summary in zip(BUDGETS, at_budgets(runs), strict=True)
+    ]
+    d = gain(of, name)
+    ends = [None] * 4 if d is None else [d.mean, d.low, d.high, d.t_pvalue]
+    return [*rows, [name, "area", *summarize(areas(runs).values()), *ends]]
 
 
-def _csv_rows(panels: Mapping[Panel, Scores]) -> list[list[object]]:
-    rows: list[list[object]] = []
-    for (dataset, method), of in panels.items():
-        for name, runs in of.items():
-            for i, budget in enumerate(BUDGETS):
-                count = sum(len(s) > i for s in runs.values())
-                mean, std = number(runs, i)
-                line = [dataset, method, name, budget, mean, std, count]
-                rows.append([*line, None, None, None, None])
-            whole = mean_std([100.0 * a for a in areas(runs).values()])
-            d = gain(of, name) if name != OURS else None
-            ends = [None] * 4 if d is None else [d.mean, d.low, d.high, d.t_pvalue]
-            rows.append([dataset, method, name, AREA, *whole, len(runs), *ends])
-    return rows
-
-
-def _area_table(page: Page, panels: Mapping[Panel, Scores]) -> str:
-    names = list(dict.fromkeys(name for of in panels.values() for name in of))
-    head = ["area under the curve", *names]
-    lines = [head, ["---", *("---:" for _ in names)]]
-    for panel, of in panels.items():
-        cells = []
-        for name in names:
-            values = [100.0 * a for a in areas(of.get(name, {})).values()]
-            cells.append(show(*mean_std(values)))
-        lines.append([_title(panel, panels), *cells])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _curves(of: Scores) -> list[Curve]:
-    out = []
+def _curves(of: Curves) -> list[Curve]:
+    curves = []
     for name, runs in of.items():
-        points = [number(runs, i) for i in range(len(BUDGETS))]
-        known = [(b, m, s) for b, (m, s) in zip(BUDGETS, points, strict=True)
-                 if m is not None]  # fmt: skip
-        # Of the runs that came as far as that.
-        there = {b: sum(len(run) > i for run in runs.values())
-                 for i, b in enumerate(BUDGETS)}  # fmt: skip
-        half = [0.0 if s is None else s / there[b] ** 0.5 for b, _, s in known]
-        out.append(
-            Curve(name, [b for b, _, _ in known], [m for _, m, _ in known], half)
-        )
-    return out
+        points = zip(BUDGETS, at_budgets(runs), strict=True)
+        known = [(b, s.mean, s.standard_error) for b, s in points if s.mean is not None]
+        x, y, half = zip(*known, strict=True)
+        curves.append(Curve(name, x, y, half))
+    return curves
 
 
-def _title(panel: Panel, panels: Mapping[Panel, Scores]) -> str:
-    dataset, method = panel
-    alone = {m for _, m in panels} == set(METHODS)
-    return dataset if alone else f"{dataset}, {method}"
-
-
-def _seen(panels: Mapping[Panel, Scores]) -> str:
+def _in_words(titled: Mapping[str, Curves]) -> str:
     """What the numbers say."""
     won, sure, parts = 0, 0, []
-    judged = {panel: of for panel, of in panels.items() if OURS in of and len(of) > 1}
-    for panel, of in judged.items():
+    judged = {title: of for title, of in titled.items() if OURS in of and len(of) > 1}
+    for title, of in judged.items():
         mean = {name: float(np.mean(list(areas(r).values()))) for name, r in of.items()}
         best = max((name for name in mean if name != OURS), key=mean.__getitem__)
         ahead = 100.0 * (mean[OURS] - mean[best])
         won += ahead > 0
         d = gain(of, best)
         sure += d is not None and d.low > 0
-        parts.append(f"{ahead:+.1f} points on {_title(panel, panels)} ({best})")
+        parts.append(f"{ahead:+.1f} points on {title} ({best})")
     if not judged:
         return "No run of the suggested labels can be compared yet."
     total = len(judged)
@@ -218,7 +193,7 @@ def _seen(panels: Mapping[Panel, Scores]) -> str:
 
 LABELLING = Experiment(
     "labelling",
-    "The next labels to buy",
+    "The next nodes to label",
     "Are the labels that `elugcn diagnose --suggest` names worth more than random "
     "ones, and than those of the most uncertain, best connected or most central nodes "
     "(not in the paper)?",

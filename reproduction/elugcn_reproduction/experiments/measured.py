@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from elugcn.errors import InputError
-from elugcn.evaluation.statistics import Pair, Summary, without_minus_zero
+from elugcn.evaluation.statistics import Pair, Summary, summarize
+from elugcn.evaluation.tables import plus_minus
 from elugcn_reproduction.experiments.base import (
     Finished,
     Planned,
@@ -23,7 +22,6 @@ METHOD = "auto"
 QUICK = ("cora", "citeseer")
 
 Measured = Mapping[str, Any]
-Number = tuple[float | None, float | None]  # mean and standard deviation
 
 
 def plan_measured(
@@ -36,10 +34,11 @@ def plan_measured(
 
     Args:
         scope: What the user asked for.
-        measure: What each run measures.
+        measure: A function of ``measures.py``.
         datasets: Those of the full version.
         options: Of a dataset, values that differ from its tuned ones.
     """
+    measure = f"elugcn_reproduction.measures:{measure}"
     planned = []
     for dataset in datasets_of(scope, datasets, QUICK):
         rows = only_methods(scope, [Row(METHOD, METHOD, options(dataset))])
@@ -70,29 +69,24 @@ def values(runs: Mapping[Pair, Measured], *keys: str) -> dict[Pair, float]:
     return found
 
 
-def summary(runs: Mapping[Pair, Measured], *keys: str, scale: float = 1.0) -> Number:
+def summary(runs: Mapping[Pair, Measured], *keys: str, scale: float = 100.0) -> Summary:
     """Mean and standard deviation of the number under these keys."""
-    return mean_std([scale * v for v in values(runs, *keys).values()])
+    return summarize(values(runs, *keys).values(), scale)
 
 
-def mean_std(numbers: Sequence[float]) -> Number:
-    """Mean and unbiased standard deviation; None where there are too few."""
-    array = np.asarray(numbers, dtype=np.float64)
-    mean = float(array.mean()) if array.size else None
-    return mean, float(array.std(ddof=1)) if array.size > 1 else None
+def with_std(names: Iterable[str]) -> list[str]:
+    """Columns of a CSV: each name, and the name with ``_std``."""
+    return [name + end for name in names for end in ("", "_std")]
 
 
-def standard_error(summary: Summary) -> float:
-    """Of the mean; 0 for a single run, which tells none."""
-    return 0.0 if summary.std is None else summary.std / summary.runs**0.5
+def flat(summaries: Iterable[Summary]) -> list[float | None]:
+    """Means and standard deviations one after another."""
+    return [number for mean, std, _ in summaries for number in (mean, std)]
 
 
-def show(mean: float | None, std: float | None, digits: int = 1) -> str:
-    """``81.5 ± 0.4``; a dash where there is nothing, no spread for a single run."""
-    if mean is None:
-        return "–"
-    text = f"{without_minus_zero(mean, digits):.{digits}f}"
-    return text if std is None else f"{text} ± {std:.{digits}f}"
+def show(summary: Summary, digits: int = 1) -> str:
+    """``81.5 ± 0.4``."""
+    return plus_minus(summary.mean, summary.std, digits)
 
 
 def several(count: int, total: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -20,30 +19,17 @@ from elugcn_reproduction.experiments.base import (
     plan_rows,
     two_views,
 )
-from elugcn_reproduction.experiments.measured import standard_error
 from elugcn_reproduction.figures import Curve, draw_curve, draw_grid, panels, styled
 from elugcn_reproduction.page import Page
 
 DATASETS = ("cora", "citeseer")
-QUICK_DATASETS = ("cora",)
 GRID, ETA = "tau and lambda", "eta"
-VALUES = (0.1, 0.2, 0.4, 0.6, 1.0)
-ETAS = tuple(i / 10 for i in range(11))
-QUICK_VALUES = (0.1, 0.4, 1.0)
-QUICK_ETAS = (0.0, 0.3, 0.6, 1.0)
-HEADER = (
-    "dataset",
-    "sweep",
-    "tau",
-    "lambda_con",
-    "eta",
-    "mean",
-    "std",
-    "runs",
-    "seconds",
-)
-# Dataset, sweep, τ, λ, η.
-Key = tuple[str, str, float, float, float]
+VALUES, QUICK_VALUES = (0.1, 0.2, 0.4, 0.6, 1.0), (0.1, 0.4, 1.0)
+ETAS, QUICK_ETAS = tuple(i / 10 for i in range(11)), (0.0, 0.3, 0.6, 1.0)
+HEADER = ("dataset", "sweep", "tau", "lambda_con", "eta", "mean", "std", "runs",
+          "seconds")  # fmt: skip
+Setting = tuple[float, float, float]  # τ, λ, η
+Sweeps = dict[tuple[str, str], dict[Setting, Summary]]  # by dataset and sweep
 
 
 def plan(scope: Scope) -> list[Planned]:
@@ -51,27 +37,37 @@ def plan(scope: Scope) -> list[Planned]:
     values = QUICK_VALUES if scope.quick else VALUES
     etas = QUICK_ETAS if scope.quick else ETAS
     planned = []
-    for dataset in datasets_of(scope, DATASETS, QUICK_DATASETS):
+    for dataset in datasets_of(scope, DATASETS, DATASETS[:1]):
         base = two_views(dataset)
-        grid = [
-            Row(
-                f"tau {tau:g}, lambda {weight:g}",
-                "auto",
-                base | {"tau": tau, "lambda_con": weight},
-            )
-            for tau in values
-            for weight in values
-        ]
-        curve = [Row(f"eta {eta:g}", "auto", base | {"eta": eta}) for eta in etas]
-        for group, rows in ((GRID, grid), (ETA, curve)):
+        sweeps = {
+            GRID: [
+                {"tau": t, "lambda_con": weight} for t in values for weight in values
+            ],
+            ETA: [{"eta": eta} for eta in etas],
+        }
+        for group, settings in sweeps.items():
+            rows = [Row(str(own), "auto", base | own) for own in settings]
             wanted = only_methods(scope, rows)
             planned += plan_rows(wanted, dataset, scope, group=group)
     return planned
 
 
 def write(finished: list[Finished], page: Page) -> None:
-    """A heat map and a curve a dataset, and the numbers."""
-    found = summarize_sweeps(finished)
+    """A heat map and a curve for each dataset, and the numbers."""
+    accuracies: dict[tuple[str, str], dict[Setting, list[float]]] = {}
+    seconds = defaultdict(list)
+    for one in finished:
+        job, accuracy = one.planned.job, one.record["test_accuracy"]
+        if accuracy is not None:
+            sweep = job.dataset, one.planned.group
+            tau, weight, eta = (job.config[k] for k in ("tau", "lambda_con", "eta"))
+            setting = float(tau), float(weight), float(eta)
+            accuracies.setdefault(sweep, {}).setdefault(setting, []).append(accuracy)
+            seconds[sweep, setting].append(one.record["seconds"]["total"])
+    found: Sweeps = {
+        sweep: {setting: summarize(runs) for setting, runs in of.items()}
+        for sweep, of in accuracies.items()
+    }
     page.text(
         "One two-view setting, nothing chosen among members, η fixed. Test accuracies; "
         "no value was selected by them. The band is the standard error."
@@ -80,32 +76,25 @@ def write(finished: list[Finished], page: Page) -> None:
         draw(found),
         "Test accuracy over τ and λ as a heat map, and over η as a curve, by dataset",
     )
-    for dataset in dict.fromkeys(key[0] for key in found):
-        for sweep in (GRID, ETA):
-            means = {
-                key[2:]: s.mean
-                for key, (s, _) in found.items()
-                if key[:2] == (dataset, sweep) and s.mean is not None
-            }
-            if means:
-                page.text(_in_words(dataset, sweep, means))
+    for where, of in found.items():
+        page.text(_in_words(*where, of))
     page.csv(
         HEADER,
         (
-            (*key, summary.mean, summary.std, summary.runs, seconds)
-            for key, (summary, seconds) in found.items()
+            (*sweep, *setting, *summary, float(np.mean(seconds[sweep, setting])))
+            for sweep, of in found.items()
+            for setting, summary in of.items()
         ),
     )
 
 
-def _in_words(
-    dataset: str, sweep: str, means: dict[tuple[float, float, float], float]
-) -> str:
+def _in_words(dataset: str, sweep: str, of: dict[Setting, Summary]) -> str:
     """The range of a sweep and where its ends are."""
-    best, worst = max(means, key=lambda k: means[k]), min(means, key=lambda k: means[k])
+    means = {setting: s.mean for setting, s in of.items() if s.mean is not None}
+    best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
 
-    def at(key: tuple[float, float, float]) -> str:
-        tau, weight, eta = key
+    def at(setting: Setting) -> str:
+        tau, weight, eta = setting
         return f"η = {eta:g}" if sweep == ETA else f"τ = {tau:g}, λ = {weight:g}"
 
     text = (
@@ -121,60 +110,29 @@ def _in_words(
     return text
 
 
-def summarize_sweeps(
-    finished: Iterable[Finished],
-) -> dict[Key, tuple[Summary, float]]:
-    """Accuracy and mean seconds of each setting, in the order of the plan."""
-    records = defaultdict(list)
-    for one in finished:
-        config = one.planned.job.config
-        key = (
-            one.planned.job.dataset,
-            one.planned.group,
-            float(config["tau"]),
-            float(config["lambda_con"]),
-            float(config["eta"]),
-        )
-        if one.record["test_accuracy"] is not None:
-            records[key].append(one.record)
-    return {
-        key: (
-            summarize([r["test_accuracy"] for r in runs]),
-            float(np.mean([r["seconds"]["total"] for r in runs])),
-        )
-        for key, runs in records.items()
-    }
-
-
-@styled()
-def draw(found: dict[Key, tuple[Summary, float]]) -> Figure:
-    """A heat map and a curve beside each other for each dataset."""
-    datasets = list(dict.fromkeys(key[0] for key in found))
+@styled
+def draw(found: Sweeps) -> Figure:
+    """A heat map and a curve side by side for each dataset."""
+    datasets = list(dict.fromkeys(dataset for dataset, _ in found))
     figure, axes = panels(2 * len(datasets), 2, 4.2, 3.2)
     for i, dataset in enumerate(datasets):
         left, right = axes[2 * i], axes[2 * i + 1]
-        grid = {
-            key[2:4]: s.mean
-            for key, (s, _) in found.items()
-            if key[:2] == (dataset, GRID) and s.mean is not None
-        }
-        taus, weights = (sorted({key[k] for key in grid}) for k in (0, 1))
-        values = np.array(
-            [[grid.get((t, w), np.nan) for w in weights] for t in taus]
-        ).reshape(len(taus), len(weights))
         left.set_title(dataset)
-        if grid:
-            draw_grid(left, values, taus, weights, "τ", "λ")
-        curve = [
-            (key[4], s.mean, standard_error(s))
-            for key, (s, _) in found.items()
-            if key[:2] == (dataset, ETA) and s.mean is not None
-        ]
         right.set_title(dataset)
         right.set_xlabel("η")
         right.set_ylabel("test accuracy in percent")
-        if curve:
-            x, y, half = zip(*sorted(curve), strict=True)
+        if grid := found.get((dataset, GRID)):
+            means = {(tau, weight): s.mean for (tau, weight, _), s in grid.items()}
+            taus, weights = (sorted({key[k] for key in means}) for k in (0, 1))
+            table = [[means.get((t, w)) for w in weights] for t in taus]
+            draw_grid(left, np.array(table, dtype=np.float64), taus, weights, "τ", "λ")
+        if curve := found.get((dataset, ETA)):
+            points = sorted(
+                (eta, s.mean, s.standard_error)
+                for (_, _, eta), s in curve.items()
+                if s.mean is not None
+            )
+            x, y, half = zip(*points, strict=True)
             draw_curve(right, Curve("auto", x, y, half))
     return figure
 

@@ -1,8 +1,8 @@
-"""Theorem 1, measured: complexity of the classes and distance of the spread labels."""
+"""Theorem 1, measured: complexity of the classes, distance of the spread labels."""
 
 from __future__ import annotations
 
-from elugcn.evaluation.statistics import Pair
+from elugcn.evaluation.statistics import Summary
 from elugcn_reproduction.experiments.accuracy import PAPER_DATASETS
 from elugcn_reproduction.experiments.base import (
     Experiment,
@@ -12,18 +12,17 @@ from elugcn_reproduction.experiments.base import (
     two_views,
 )
 from elugcn_reproduction.experiments.measured import (
-    Measured,
-    Number,
     by_dataset,
+    flat,
     plan_measured,
     several,
     show,
     summary,
+    with_std,
 )
-from elugcn_reproduction.figures import Series, pair_figure
+from elugcn_reproduction.figures import draw_pairs
 from elugcn_reproduction.page import Page
 
-MEASURE = "elugcn_reproduction.measures:theory"
 GRAPHS = {"original": "original graph", "elu": "ELU graph", "lpa": "label propagation"}
 # Quantity of a run, heading, factor (shares in percent).
 QUANTITIES = {
@@ -34,35 +33,41 @@ QUANTITIES = {
     "label_accuracy": ("labels right, %", 100.0),
     "own_class": ("own class, %", 100.0),
 }
-Table = dict[str, dict[str, Number]]  # of a dataset: graph, quantity
+DRAWN = ("complexity_one", "complexity_two", "label_distance")
+Tables = dict[tuple[str, str], dict[str, Summary]]  # by dataset and graph
 
 
 def plan(scope: Scope) -> list[Planned]:
     """The tuned two-view member alone: its graph is always learned and used."""
-    return plan_measured(scope, MEASURE, PAPER_DATASETS, two_views)
+    return plan_measured(scope, "theory", PAPER_DATASETS, two_views)
 
 
 def write(finished: list[Finished], page: Page) -> None:
     """Both quantities of the theorem on both graphs."""
     found = by_dataset(finished)
-    tables = {d: _table(runs) for d, runs in found.items()}
-    columns = [q + end for q in QUANTITIES for end in ("", "_std")]
+    tables: Tables = {
+        (dataset, graph): {
+            quantity: summary(runs, graph, quantity, scale=scale)
+            for quantity, (_, scale) in QUANTITIES.items()
+        }
+        for dataset, runs in found.items()
+        for graph in GRAPHS
+    }
     page.csv(
-        ["dataset", "graph", *columns, "runs"],
-        [
-            [d, g, *(v for q in QUANTITIES for v in tables[d][g][q]), len(runs)]
-            for d, runs in found.items()
-            for g in GRAPHS
-        ],
+        ["dataset", "graph", *with_std(QUANTITIES), "runs"],
+        [[*key, *flat(of.values()), len(found[key[0]])] for key, of in tables.items()],
     )
-    page.text(_seen(tables))
-    names = list(found)
-    drawn = ("complexity_one", "complexity_two", "label_distance")
+    page.text(_in_words(tables))
+    series = {
+        QUANTITIES[quantity][0]: {
+            name: [tables[dataset, graph][quantity] for dataset in found]
+            for graph, name in GRAPHS.items()
+            if any(tables[dataset, graph][quantity].runs for dataset in found)
+        }
+        for quantity in DRAWN
+    }
     page.figure(
-        pair_figure(
-            names,
-            [(QUANTITIES[q][0], _series(q, names, tables)) for q in drawn],
-        ),
+        draw_pairs(list(found), series),
         "Davies-Bouldin complexity and label distance of the original and ELU graph",
     )
     page.text(_METHOD)
@@ -70,16 +75,12 @@ def write(finished: list[Finished], page: Page) -> None:
         ["dataset", "graph", *(title for title, _ in QUANTITIES.values()), "runs"],
         [
             [
-                d,
-                GRAPHS[g],
-                *(
-                    show(*tables[d][g][q], digits=2 if scale == 1.0 else 1)
-                    for q, (_, scale) in QUANTITIES.items()
-                ),
-                len(runs),
+                dataset,
+                GRAPHS[graph],
+                *(show(s, 2 if QUANTITIES[q][1] == 1.0 else 1) for q, s in of.items()),
+                len(found[dataset]),
             ]
-            for d, runs in found.items()
-            for g in GRAPHS
+            for (dataset, graph), of in tables.items()
         ],
     )
 
@@ -92,8 +93,8 @@ better for complexity and distance.
   distance to the centroid of the class, over the distance of two centroids). One
   layer: of the rows of ÂX and S\\*X, the smoothed features of the proof. Two layers: of
   ÂÂX and ÂS\\*X, the two views of the model without weights and activation. X is
-  scaled as the method scales it. S\\* has rank c at most, so that the rows of
-  S\\*X lie in as many directions as there are classes; ÂX is not bound so.
+  scaled as the method scales it. S\\* has rank c at most, so the rows of S\\*X lie in
+  at most as many directions as there are classes; those of ÂX do not.
 - Label distance is ‖AY − Y_true‖/√n with Y the training labels and A = Â or S\\*. Rows
   of AY are made distributions: what is negative counts as zero, then the row is
   divided by its sum; a node that no label reaches keeps a row of zeros, whose distance
@@ -106,61 +107,39 @@ better for complexity and distance.
   where the method gives Â self-loops they count)."""
 
 
-def _table(runs: dict[Pair, Measured]) -> Table:
-    return {
-        graph: {
-            quantity: summary(runs, graph, quantity, scale=scale)
-            for quantity, (_, scale) in QUANTITIES.items()
-        }
-        for graph in GRAPHS
-    }
-
-
-def _series(quantity: str, names: list[str], tables: dict[str, Table]) -> list[Series]:
-    """A point of each graph that has the quantity."""
-    series = [
-        Series.of(name, [tables[d][graph][quantity] for d in names])
-        for graph, name in GRAPHS.items()
-    ]
-    return [one for one in series if any(v is not None for v in one.values)]
-
-
-def _seen(tables: dict[str, Table]) -> str:
+def _in_words(tables: Tables) -> str:
     """What the numbers say, beside what the paper says."""
-    claim = (
-        "The paper's Theorem 1 says that the bound on the GCN's generalisation is best "
-        "for a graph with AY = Y_true, and the next one that the ELU graph comes near "
-        "it."
-    )
-    nearer = _better(tables, "label_distance", "lpa")
+
+    def better(quantity: str, other: str) -> str:
+        """On how many datasets the ELU graph is better."""
+        sign = -1.0 if quantity == "own_class" else 1.0
+        pairs = [
+            (of[quantity].mean, tables[dataset, other][quantity].mean)
+            for (dataset, graph), of in tables.items()
+            if graph == "elu"
+        ]
+        both = [(a, b) for a, b in pairs if a is not None and b is not None]
+        return several(sum(sign * a < sign * b for a, b in both), len(both))
+
     return (
         f"With the ELU graph the complexity is lower "
-        f"{_better(tables, 'complexity_one', 'original')} after one layer and "
-        f"{_better(tables, 'complexity_two', 'original')} after two. The labels it "
-        f"spreads are nearer to the truth than by one step of the original graph "
-        f"{_better(tables, 'label_distance', 'original')}, and than by label "
-        f"propagation {nearer}. The weight of a node's own class, which the "
-        f"proof wants large, is larger {_better(tables, 'own_class', 'original')}. "
-        f"{claim}"
+        f"{better('complexity_one', 'original')} after one layer and "
+        f"{better('complexity_two', 'original')} after two. The labels it spreads are "
+        f"nearer to the truth than by one step of the original graph "
+        f"{better('label_distance', 'original')}, and than by label propagation "
+        f"{better('label_distance', 'lpa')}. The weight of a node's own class, which "
+        f"the proof wants large, is larger {better('own_class', 'original')}. The "
+        "paper's Theorem 1 says that the bound on the GCN's generalisation is best for "
+        "a graph with AY = Y_true, and the next one that the ELU graph comes near it."
     )
-
-
-def _better(tables: dict[str, Table], quantity: str, other: str) -> str:
-    """On how many datasets the ELU graph is better by a quantity."""
-    sign = -1.0 if quantity == "own_class" else 1.0
-    pairs = [(of["elu"][quantity][0], of[other][quantity][0]) for of in tables.values()]
-    both = [(a, b) for a, b in pairs if a is not None and b is not None]
-    return several(sum(sign * a < sign * b for a, b in both), len(both))
 
 
 THEORY = Experiment(
-    name="theory",
-    title="Theorem 1, measured",
-    question=(
-        "Is the ELU graph better than the original one by the two quantities of the "
-        "theorem: the complexity of the classes, and the distance of the spread labels "
-        "to the truth? (Theorem 1 of the paper and its proof)"
-    ),
-    plan=plan,
-    write=write,
+    "theory",
+    "Theorem 1, measured",
+    "Is the ELU graph better than the original one by the two quantities of the "
+    "theorem: the complexity of the classes, and the distance of the spread labels to "
+    "the truth? (Theorem 1 of the paper and its proof)",
+    plan,
+    write,
 )

@@ -7,80 +7,58 @@ import numpy as np
 from elugcn.evaluation.statistics import (
     Difference,
     Pair,
+    Summary,
     paired_difference,
+    summarize,
     without_minus_zero,
 )
 from elugcn_reproduction.experiments.accuracy import PAPER_DATASETS
 from elugcn_reproduction.experiments.base import Experiment, Finished, Planned, Scope
 from elugcn_reproduction.experiments.measured import (
     Measured,
-    Number,
     by_dataset,
-    mean_std,
+    flat,
     plan_measured,
     several,
     show,
     summary,
     values,
+    with_std,
 )
-from elugcn_reproduction.figures import (
-    CONTROL,
-    Series,
-    bar_figure,
-    utilization_figure,
-)
+from elugcn_reproduction.figures import CONTROL, draw_gains, draw_utilization
 from elugcn_reproduction.page import Page
 
-MEASURE = "elugcn_reproduction.measures:utilization"
-SETS = ("elu", "nelu", "unreachable")
-TEST_SETS = ("nelu", "elu", "unreachable", "all")
-_NAMES = {
-    "elu": "ELU",
-    "nelu": "NELU",
-    "unreachable": "unreachable",
-    "all": "all test",
-}
-Gain = tuple[Number, Difference | None]
+SETS = {"elu": "ELU", "nelu": "NELU", "unreachable": "unreachable"}
+TEST_SETS = {"nelu": "NELU", "elu": "ELU", "unreachable": "unreachable",
+             "all": "all test"}  # fmt: skip
+Gain = tuple[Summary, Difference | None]
+Gains = dict[str, dict[str, Gain]]  # by dataset and set of test nodes
 
 
 def plan(scope: Scope) -> list[Planned]:
     """ELU-GCN as it is tuned; Definition 1 is of the GCN it trains first."""
-    return plan_measured(scope, MEASURE, PAPER_DATASETS)
+    return plan_measured(scope, "utilization", PAPER_DATASETS)
 
 
 def write_utilization(finished: list[Finished], page: Page) -> None:
     """Shares of the three sets of nodes and the GCN's accuracy on each."""
     found = by_dataset(finished)
-    shares = {
-        d: {s: summary(runs, s, "share", scale=100.0) for s in SETS}
-        for d, runs in found.items()
-    }
-    accuracy = {
-        d: {s: summary(runs, s, "gcn_accuracy", scale=100.0) for s in SETS}
-        for d, runs in found.items()
-    }
-    header = ["dataset"]
-    header += [f"{s}_share{end}" for s in SETS for end in ("", "_std")]
-    header += [f"gcn_accuracy_{s}{end}" for s in SETS for end in ("", "_std")]
-    page.csv(
-        [*header, "runs"],
-        [
-            [
-                d,
-                *(v for s in SETS for v in shares[d][s]),
-                *(v for s in SETS for v in accuracy[d][s]),
-                len(runs),
-            ]
-            for d, runs in found.items()
-        ],
+    shares, accuracy = (
+        {d: {s: summary(runs, s, key) for s in SETS} for d, runs in found.items()}
+        for key in ("share", "gcn_accuracy")
     )
-    page.text(_seen_shares(accuracy, shares))
-    names = list(found)
+    columns = [f"{s}_share" for s in SETS] + [f"gcn_accuracy_{s}" for s in SETS]
+    rows = {d: [*shares[d].values(), *accuracy[d].values()] for d in found}
+    page.csv(
+        ["dataset", *with_std(columns), "runs"],
+        [[d, *flat(row), len(found[d])] for d, row in rows.items()],
+    )
+    page.text(_shares_in_words(accuracy, shares))
     page.figure(
-        utilization_figure(
-            names,
-            [Series.of(_NAMES[s], [shares[d][s] for d in names]) for s in SETS],
-            [Series.of(_NAMES[s], [accuracy[d][s] for d in names]) for s in SETS],
+        draw_utilization(
+            list(found),
+            {name: [shares[d][s] for d in found] for s, name in SETS.items()},
+            {name: [accuracy[d][s] for d in found] for s, name in SETS.items()},
         ),
         "Share of ELU, NELU and unreachable nodes, and the GCN's accuracy on each",
     )
@@ -88,43 +66,32 @@ def write_utilization(finished: list[Finished], page: Page) -> None:
         "Shares among the nodes outside the training set, and the GCN's accuracy on "
         "the test nodes of each set, in percent, mean ± standard deviation over runs. "
         "Unreachable: no training label gets there in the steps of label propagation, "
-        "which then says nothing, so that Definition 1 does not apply."
+        "so Definition 1 does not apply."
     )
+    titles = [f"{name} share" for name in SETS.values()]
+    titles += [f"GCN on {name}" for name in SETS.values()]
     page.table(
-        [
-            "dataset",
-            *(f"{_NAMES[s]} share" for s in SETS),
-            *(f"GCN on {_NAMES[s]}" for s in SETS),
-            "runs",
-        ],
-        [
-            [
-                d,
-                *(show(*shares[d][s]) for s in SETS),
-                *(show(*accuracy[d][s]) for s in SETS),
-                len(runs),
-            ]
-            for d, runs in found.items()
-        ],
+        ["dataset", *titles, "runs"],
+        [[d, *map(show, row), len(found[d])] for d, row in rows.items()],
     )
 
 
-def _seen_shares(
-    accuracy: dict[str, dict[str, Number]], shares: dict[str, dict[str, Number]]
+def _shares_in_words(
+    accuracy: dict[str, dict[str, Summary]], shares: dict[str, dict[str, Summary]]
 ) -> str:
     """What the numbers say, beside what the paper says."""
-    gaps = {}
-    for dataset, of in accuracy.items():
-        elu, nelu = of["elu"][0], of["nelu"][0]
-        if elu is not None and nelu is not None:
-            gaps[dataset] = elu - nelu
+    gaps = {
+        d: of["elu"].mean - of["nelu"].mean
+        for d, of in accuracy.items()
+        if of["elu"].mean is not None and of["nelu"].mean is not None
+    }
     claim = (
         "The paper's figure 2 (Cora, Citeseer, Pubmed) says that every dataset has "
         "NELU nodes and that the GCN is better on ELU nodes than on NELU nodes."
     )
     if not gaps:
         return f"No run has both kinds of nodes. {claim}"
-    with_nelu = sum((of["nelu"][0] or 0.0) > 0 for of in shares.values())
+    with_nelu = sum((of["nelu"].mean or 0.0) > 0 for of in shares.values())
     better = sum(gap > 0 for gap in gaps.values())
     low, high = min(gaps, key=gaps.__getitem__), max(gaps, key=gaps.__getitem__)
     return (
@@ -137,43 +104,33 @@ def _seen_shares(
 def write_nelu(finished: list[Finished], page: Page) -> None:
     """Accuracy of both on each set of test nodes, and the paired gain."""
     found = by_dataset(finished)
-    gains = {d: {s: _gain(runs, s) for s in TEST_SETS} for d, runs in found.items()}
-    second = {
-        d: {s: _gain(runs, s, "second_accuracy") for s in TEST_SETS}
-        for d, runs in found.items()
-    }
-    header = ["dataset", "nodes", "gcn_accuracy", "gcn_accuracy_std", "accuracy"]
-    header += ["accuracy_std", "gain", "gain_std", "gain_low", "gain_high", "p"]
-    header += ["second_gcn_gain", "second_gcn_gain_std", "runs"]
+    gains, second = (
+        {d: {s: _gain(runs, s, key) for s in TEST_SETS} for d, runs in found.items()}
+        for key in ("accuracy", "second_accuracy")
+    )
+    header = ["dataset", "nodes", *with_std(["gcn_accuracy", "accuracy", "gain"])]
+    header += ["gain_low", "gain_high", "p", *with_std(["second_gcn_gain"]), "runs"]
     rows = []
     for d, runs in found.items():
-        for s in TEST_SETS:
-            gain, interval = gains[d][s]
-            ends = (
-                (None, None, None)
-                if interval is None
-                else (interval.low, interval.high, interval.t_pvalue)
-            )
-            gcn = summary(runs, s, "gcn_accuracy", scale=100.0)
-            final = summary(runs, s, "accuracy", scale=100.0)
-            count = len(values(runs, s, "accuracy"))
-            rows.append([d, s, *gcn, *final, *gain, *ends, *second[d][s][0], count])
+        for s, (gain, interval) in gains[d].items():
+            gcn, final = (summary(runs, s, k) for k in ("gcn_accuracy", "accuracy"))
+            ends: tuple[float | None, ...] = (None, None, None)
+            if interval is not None:
+                ends = interval.low, interval.high, interval.t_pvalue
+            others = flat([second[d][s][0]])
+            rows.append([d, s, *flat([gcn, final, gain]), *ends, *others, final.runs])
     page.csv(header, rows)
-    page.text(_seen_gains(gains, second))
-    names = list(found)
-    ours = [
-        Series(_NAMES[s], *_bars([gains[d][s] for d in names]))
-        for s in TEST_SETS
-        if s != "unreachable"
-    ]
+    page.text(_gains_in_words(gains, second))
+    bars = {"NELU": (gains, "nelu"), CONTROL: (second, "nelu"), "ELU": (gains, "elu"),
+            "all test": (gains, "all")}  # fmt: skip
     page.figure(
-        bar_figure(
-            names,
-            [
-                ours[0],
-                Series(CONTROL, *_bars([second[d]["nelu"] for d in names])),
-                *ours[1:],
-            ],
+        draw_gains(
+            list(found),
+            {name: [of[d][s][0] for d in found] for name, (of, s) in bars.items()},
+            {
+                name: [_half(of[d][s][1]) for d in found]
+                for name, (of, s) in bars.items()
+            },
             "gain over the GCN in points",
         ),
         "Gain of ELU-GCN over its GCN in points on NELU, ELU and all test nodes, and "
@@ -182,16 +139,16 @@ def write_nelu(finished: list[Finished], page: Page) -> None:
     page.text(
         "Accuracy of ELU-GCN minus that of the GCN it trains first, on the same test "
         "nodes of the same run, in points: mean ± standard deviation over runs, with "
-        "the paired 95 % interval in brackets, which the error bars show. Which nodes "
-        "are NELU is decided by label propagation and that GCN (Definition 1); where "
+        "the paired 95 % interval in brackets, which the error bars show. Label "
+        "propagation and that GCN decide which nodes are NELU (Definition 1); where "
         "validation prefers the GCN, ELU-GCN returns it and the gain is zero. The GCN "
         "is part of the definition, and NELU nodes are those where it is more often "
         "wrong: any second model that errs elsewhere gains there and loses on ELU "
-        "nodes. How much that is, the second GCN shows: the same GCN trained once more "
+        "nodes. The second GCN shows how much that is: the same GCN trained once more "
         "from another seed. What ELU-GCN does for NELU nodes is its gain beyond that."
     )
     page.table(
-        ["dataset", "model", *(_NAMES[s] for s in TEST_SETS), "runs"],
+        ["dataset", "model", *TEST_SETS.values(), "runs"],
         [
             [d, name, *(_show(of[d][s]) for s in TEST_SETS), len(runs)]
             for d, runs in found.items()
@@ -200,84 +157,70 @@ def write_nelu(finished: list[Finished], page: Page) -> None:
     )
 
 
-def _gain(runs: dict[Pair, Measured], chosen: str, of: str = "accuracy") -> Gain:
+def _gain(runs: dict[Pair, Measured], chosen: str, of: str) -> Gain:
     """Mean and spread of the gain in points, and its interval from two runs on."""
-    ours = values(runs, chosen, of)
-    theirs = values(runs, chosen, "gcn_accuracy")
+    ours, theirs = values(runs, chosen, of), values(runs, chosen, "gcn_accuracy")
     # Accuracies are counts: equal ones differ in the last digits here.
     gains = [round(100.0 * (ours[p] - theirs[p]), 9) for p in ours if p in theirs]
-    return mean_std(gains), paired_difference(ours, theirs)
+    return summarize(gains, 1.0), paired_difference(ours, theirs)
 
 
-def _bars(gains: list[Gain]) -> tuple[list[float | None], list[float | None]]:
-    """Heights and half widths of the intervals."""
-    halves = [None if d is None else (d.high - d.low) / 2 for _, d in gains]
-    return [gain for (gain, _), _ in gains], halves
+def _half(interval: Difference | None) -> float | None:
+    return None if interval is None else (interval.high - interval.low) / 2
 
 
 def _show(gain: Gain) -> str:
-    (mean, std), interval = gain
-    text = show(mean, std)
+    mean, interval = gain
     if interval is None:
-        return text
+        return show(mean)
     low, high = (without_minus_zero(v, 1) for v in (interval.low, interval.high))
-    return f"{text} [{low:.1f}, {high:.1f}]"
+    return f"{show(mean)} [{low:.1f}, {high:.1f}]"
 
 
-def _seen_gains(
-    gains: dict[str, dict[str, Gain]], second: dict[str, dict[str, Gain]]
-) -> str:
+def _gains_in_words(gains: Gains, second: Gains) -> str:
     """What the numbers say, beside what the paper says."""
     claim = (
         "The paper reports +3.7 points on NELU nodes and +2.1 points on all test "
         "nodes, averaged over Cora, Citeseer and Pubmed, and puts most of the gain "
         "down to NELU nodes."
     )
-    parts, control = _averages(gains), _averages(second)
-    if not any(of["nelu"][0][0] is not None for of in gains.values()):
+    if not any(of["nelu"][0].runs for of in gains.values()):
         return f"No run has NELU nodes in its test set. {claim}"
-    sure = [d for d, of in gains.items() if (i := of["nelu"][1]) and i.low > 0]
-    worse = [d for d, of in gains.items() if (i := of["nelu"][1]) and i.high < 0]
-    text = (
-        f"Averaged over {len(gains)} dataset(s), ELU-GCN gains {parts}; a second GCN "
-        f"gains {control}. On "
-        f"NELU nodes the 95 % interval of the gain is above zero on "
-        f"{', '.join(sure) or 'no dataset'} and below zero on "
-        f"{', '.join(worse) or 'no dataset'}."
+    intervals = {d: of["nelu"][1] for d, of in gains.items()}
+    above = ", ".join(d for d, i in intervals.items() if i and i.low > 0)
+    below = ", ".join(d for d, i in intervals.items() if i and i.high < 0)
+    return (
+        f"Averaged over {len(gains)} dataset(s), ELU-GCN gains {_averages(gains)}; a "
+        f"second GCN gains {_averages(second)}. On NELU nodes the 95 % interval of the "
+        f"gain is above zero on {above or 'no dataset'} and below zero on "
+        f"{below or 'no dataset'}. {claim}"
     )
-    return f"{text} {claim}"
 
 
-def _averages(gains: dict[str, dict[str, Gain]]) -> str:
+def _averages(gains: Gains) -> str:
     """``+2.0 points on NELU nodes, …``: means over the datasets that have them."""
-    means = {
-        s: [m for of in gains.values() if (m := of[s][0][0]) is not None]
-        for s in ("nelu", "elu", "all")
-    }
-    return ", ".join(
-        f"{float(np.mean(v)):+.1f} points on {_NAMES[s]} nodes"
-        for s, v in means.items()
-        if v
-    )
+    parts = []
+    for s in ("nelu", "elu", "all"):
+        means = [of[s][0].mean for of in gains.values() if of[s][0].runs]
+        if means:
+            mean = float(np.mean(np.array(means, dtype=np.float64)))
+            parts.append(f"{mean:+.1f} points on {TEST_SETS[s]} nodes")
+    return ", ".join(parts)
 
 
 UTILIZATION = Experiment(
-    name="utilization",
-    title="Label utilization",
-    question=(
-        "How many nodes make use of the labels (Definition 1), and is the GCN better "
-        "on them? (Figure 2 of the paper)"
-    ),
-    plan=plan,
-    write=write_utilization,
+    "utilization",
+    "Label utilization",
+    "How many nodes make use of the labels (Definition 1), and is the GCN better on "
+    "them? (Figure 2 of the paper)",
+    plan,
+    write_utilization,
 )
 NELU = Experiment(
-    name="nelu",
-    title="Gain on NELU nodes",
-    question=(
-        "Does ELU-GCN help where the GCN does not make use of the labels? (The "
-        "paper's analysis of the improvement on NELU nodes)"
-    ),
-    plan=plan,
-    write=write_nelu,
+    "nelu",
+    "Gain on NELU nodes",
+    "Does ELU-GCN help where the GCN does not make use of the labels? (The paper's "
+    "analysis of the improvement on NELU nodes)",
+    plan,
+    write_nelu,
 )
