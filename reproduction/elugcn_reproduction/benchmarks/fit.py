@@ -155,9 +155,7 @@ def write(outcome: Outcome, page: Page) -> None:
         "held before the fit: Python, PyTorch and the data."
     )
     page.figure(
-        draw_dots(
-            panels, list(ways), xlabel="milliseconds per fit", log=True
-        ),
+        draw_dots(panels, list(ways), xlabel="milliseconds per fit", log=True),
         "Milliseconds per fit, by dataset",
     )
     metrics = ("elu_gcn_ms", "pyg_gcn_ms", "ratio_gcn", "epochs", "dense_ms",

@@ -94,7 +94,7 @@ better for complexity and distance.
   layer: of the rows of ÂX and S\\*X, the smoothed features of the proof. Two layers: of
   ÂÂX and ÂS\\*X, the two views of the model without weights and activation. X is
   scaled as the method scales it. S\\* has rank c at most, so the rows of S\\*X lie in
-  at most as many directions as there are classes; those of ÂX do not.
+  at most c directions; the rows of ÂX have no such limit.
 - Label distance is ‖AY − Y_true‖/√n with Y the training labels and A = Â or S\\*. Rows
   of AY are made distributions: what is negative counts as zero, then the row is
   divided by its sum; a node that no label reaches keeps a row of zeros, whose distance
