@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import torch
-from sklearn.metrics import confusion_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -124,10 +122,11 @@ def confusion(use: LabelUtilization, names: list[str]) -> dict[str, Any]:
     ``counts[g][l]`` is the number of nodes that the GCN gives class g and label
     propagation class l; ``unreachable[g]`` those that no label reaches.
     """
-    labels = range(-1, len(names))
-    none, *counts = confusion_matrix(use.lpa, use.gcn, labels=labels)[:, 1:]
-    table = np.stack(counts, axis=1).tolist()
-    return {"classes": names, "counts": table, "unreachable": none.tolist()}
+    c = len(names)
+    pairs = use.gcn * (c + 1) + use.lpa + 1  # column 0 holds class −1
+    table = torch.bincount(pairs, minlength=c * (c + 1)).reshape(c, c + 1)
+    none, counts = table[:, 0].tolist(), table[:, 1:].tolist()
+    return {"classes": names, "counts": counts, "unreachable": none}
 
 
 def evaluated(data: Data) -> Tensor:

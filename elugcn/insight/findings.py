@@ -168,11 +168,11 @@ def _graphs(result: Result) -> Iterator[Finding]:
         "neighbours have its class; on the ELU graph, "
         f"{format_percent(after['homophily'])} of the weight leads to its class."
     )
-    ours, theirs = after["complexity"], before["complexity"]
-    if ours is not None and theirs is not None:
+    if after["complexity"] is not None and before["complexity"] is not None:
+        ours, theirs = (round(g["complexity"], 1) for g in (after, before))
         verdict = "better" if ours < theirs else "no better"
         text += (
             f" The ELU graph separates the classes {verdict} (Davies-Bouldin index "
-            f"{ours:.1f} against {theirs:.1f}; lower is better)."
+            f"{ours} against {theirs}; lower is better)."
         )
     yield 0.0, text  # always worth saying, never first
