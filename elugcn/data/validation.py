@@ -266,9 +266,8 @@ def _class_names(data: Data, y: Tensor, notes: list[str], required: bool) -> lis
     if required and len(present) == 1:
         unknown = int((y < 0).sum())
         aside = f" ({unknown:,} labels are unknown, such as -1)" if unknown else ""
-        raise InputError(
-            f"y holds only one class, {names[present[0]]}{aside}: expected at least two"
-        )
+        only = f"{names[present[0]]!r}{aside}"
+        raise InputError(f"y holds only one class, {only}: expected at least two")
     empty = [name for label, name in enumerate(names) if label not in set(present)]
     if empty and present:
         notes.append(f"classes without any label: {', '.join(empty)}")

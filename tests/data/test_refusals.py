@@ -12,6 +12,8 @@ import pyarrow.parquet as pa_parquet
 import pytest
 import scipy.sparse as sp
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data, HeteroData
 
 from elugcn.data.convert import to_data
@@ -64,8 +66,8 @@ TABLES: list[tuple[dict[str, Any], str]] = [
     ({"val_fraction": 1.5}, r"val_fraction=1\.5: expected a number in \[0, 1\)"),
     (swap("age,member", "age,age"), r"nodes\.csv: duplicate column name 'age'"),
     (swap("age,member", "age,age "), r"nodes\.csv: duplicate column name 'age'"),
-    ({"nodes": "id,label\na,x\nb,y\n"}, 'no feature column .*features="identity"'),
-    (edges("source,weight\nb,1\n"), r"edges\.csv: columns source, weight: expected"),
+    ({"nodes": "id,label\na,x\nb,y\n"}, 'no feature column: .*features="identity"'),
+    (edges("source,weight\nb,1\n"), r"edges\.csv: expected one column .*: 'source', 'weight'"),
     (edges("b,c\nc,d\n"), r"edges\.csv, line 1: 'b' and 'c' are node ids; expected"),
     (edges("e,a,b\nb,c,d\n"), r"'e', 'a', 'b' all hold node ids; name the ends"),
     # Ids and splits
@@ -102,8 +104,8 @@ TABLES: list[tuple[dict[str, Any], str]] = [
     # Labels
     (swap("d,10,", "d,1.5,"), r"nodes\.csv, line 5, column 'label': label '1\.5'"),
     (labelled(["", "nan"]), "no node has a label: every entry of y is unknown"),
-    (labelled([1, 1, -1]), r"y holds only one class, 1 \(1 labels are unknown, such as -1"),
-    (labelled(["a", "a", ""]), "y holds only one class, a .* expected at least two"),
+    (labelled([1, 1, -1]), r"y holds only one class, '1' \(1 labels are unknown, such as -1"),
+    (labelled(["a", "a", ""]), "y holds only one class, 'a' .* expected at least two"),
     (labelled([f"n{i}" for i in range(20)]), "'label' has 20 different labels on 20 n"),
     (labelled([*range(40), *[-1] * 60]), "40 different labels on 40 nodes"),
     # Edges
@@ -134,7 +136,7 @@ TABLES: list[tuple[dict[str, Any], str]] = [
             ("|", "vertical bars; expected commas"),
         )
     ),
-    (edges(EDGES.replace(",", ";")), "columns .*look separated by semicolons"),
+    (edges(EDGES.replace(",", ";")), "expected one column .*look separated by semicolons"),
     ({"nodes": "id;label;f\na;x;2,5\n"}, "no column 'id'.*semicolons"),
     *(
         ({"nodes": f"{line}\r\n{NODES}"}, r"nodes\.csv, line 1: '(?i:sep)=.*Excel.*delete it")
@@ -166,6 +168,46 @@ def test_tables(change: dict[str, Any], message: str, load: Any) -> None:
     with pytest.raises(InputError, match=message) as caught:
         load(**change)
     assert "\n" not in str(caught.value)
+
+
+CELLS = [
+    "a",
+    "b",
+    "1",
+    "-1",
+    "",
+    "nan",
+    "inf",
+    '"',
+    '"x',
+    "x,y",
+    "\r",
+    "é",
+    "train",
+    "\0",
+]
+
+
+@given(
+    table=st.sampled_from(["nodes", "edges"]),
+    header=st.sampled_from(
+        ["id,label,f", "id,label,split,f", "source,target", ",,", ""]
+    ),
+    rows=st.lists(
+        st.lists(st.sampled_from(CELLS), max_size=4).map(",".join), max_size=6
+    ),
+    noise=st.binary(max_size=3),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_table_is_read_or_refused_in_one_line(
+    table: str, header: str, rows: list[str], noise: bytes, load: Any
+) -> None:
+    text = "\n".join([header, *rows]).encode() + noise
+    try:
+        load(**{table: text})
+    except InputError as error:
+        message = str(error)
+        assert "\n" not in message
 
 
 def test_table_files(tmp_path: Path) -> None:
@@ -271,7 +313,7 @@ GRAPHS: list[tuple[dict[str, Any], str]] = [
     ({"y": torch.tensor([0, 1, 0, -2, 0, 1])}, r"data\.y is -2 at node 3"),
     ({"y": torch.tensor([0, 1, 0, 10**12, 0, 1])}, "class 1000000000000 .* renumber"),
     ({"y": torch.full((N,), -1)}, "no node has a label"),
-    ({"y": torch.tensor([0, 0, 0, 0, 0, -1])}, r"only one class, 0 \(1 labels are unkn"),
+    ({"y": torch.tensor([0, 0, 0, 0, 0, -1])}, r"only one class, '0' \(1 labels are unkn"),
     ({"class_names": ["a"]}, r"data\.class_names has 1 names .*up to class 1"),
     ({"directed": "yes"}, r"data\.directed is a str: expected a boolean"),
     ({"node_ids": "abcdef"}, r"data\.node_ids is a str: expected 6 names"),
@@ -344,7 +386,7 @@ ARRAYS: list[tuple[dict[str, Any], str]] = [
     ({"n_neighbors": 0}, "n_neighbors=0 does not fit"),
     # Values are checked with the graph.
     ({"X": np.array([[0, 1], [2, np.inf], [0, 0], [0, 0]])}, "at node 1, column 1"),
-    ({"y": [-1, 1, 1, -1]}, r"y holds only one class, 1 \(2 labels are unknown"),
+    ({"y": [-1, 1, 1, -1]}, r"y holds only one class, '1' \(2 labels are unknown"),
     ({"y": [-1, None, -1, float("nan")]}, "no node has a label"),
     ({"adjacency": np.array([[0, 1], [1, 4]])}, r"edge 1 is \(1, 4\).*0\.\.3"),
     ({"adjacency": -np.eye(4)[::-1]}, r"from node 0 to node 3 has weight -1\.0"),

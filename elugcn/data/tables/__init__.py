@@ -168,7 +168,7 @@ def _find_special(
     if len(set(names)) < len(names):
         raise table.error(
             "id_column, label_column and split_column name the same column "
-            f"({', '.join(names)})"
+            f"({', '.join(map(repr, names))})"
         )
     return id_name, label, split
 
@@ -185,8 +185,8 @@ def _feature_columns(
     wanted = [name for name in table.names if name not in left_out]
     if not wanted:
         raise table.error(
-            f"no feature column besides {', '.join(filter(None, special))}: add some, "
-            'or choose features="identity" or features="degree"'
+            'no feature column: add some, or choose features="identity" or '
+            f'features="degree"; the file has: {table.shown}'
         )
     return wanted
 

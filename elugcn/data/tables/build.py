@@ -203,16 +203,18 @@ def find_edge_columns(
                 f"{table.path}: no column {before!r}, which has the weights of the "
                 "training graph: all edges have weight 1 (weight_column)"
             )
-    named_ends = given["source"], given["target"]
-    if given["weight"] is None and roles["weight"] in named_ends:
+    if given["weight"] is None and roles["weight"] in (
+        roles["source"],
+        roles["target"],
+    ):
         roles["weight"] = None  # what the user calls an end is not the weight
     taken = {*roles.values(), *table.unnamed}
     free = [name for name in table.names if name not in taken]
     ends = [role for role in ("source", "target") if roles[role] is None]
     if len(free) < len(ends):
         raise table.error(
-            f"columns {', '.join(table.names)}: expected one for the source and one "
-            f"for the target of each edge (source_column, target_column){table.hint}"
+            "expected one column for the source and one for the target of each edge "
+            f"(source_column, target_column); the file has: {table.shown}"
         )
     for role in ends:
         roles[role] = free.pop(0)

@@ -82,10 +82,13 @@ class Table:
         """The column of this name, or an error that lists the columns there are."""
         if (stripped := name.strip()) and stripped in self.names:
             return stripped
-        some = ", ".join(map(repr, self.names[:10])) + ", ..." * (len(self.names) > 10)
-        raise self.error(
-            f"no column {name!r} ({argument}); the file has: {some}{self.hint}"
-        )
+        raise self.error(f"no column {name!r} ({argument}); the file has: {self.shown}")
+
+    @property
+    def shown(self) -> str:
+        """The columns for a message, and what they seem to be separated by."""
+        more = ", ..." if len(self.names) > 10 else ""
+        return ", ".join(map(repr, self.names[:10])) + more + self._hint
 
     def find(self, usual: Sequence[str | None]) -> str | None:
         """The first column with one of these names, in whatever case, or None."""
@@ -210,7 +213,7 @@ class Table:
         return next((line for i, (line, *_) in records if i == row), row + 2)
 
     @property
-    def hint(self) -> str:
+    def _hint(self) -> str:
         """What to add to a message if the cells seem separated by something else."""
         if len(self.names) != 1 or self._parquet or self._separator in self.names[0]:
             return ""
@@ -331,7 +334,7 @@ class Table:
         if "columns, got" in reason:
             for line, last, cells in self._records():
                 if len(cells) != len(self.names):
-                    hint = "; is a quote not closed?" if last > line else self.hint
+                    hint = "; is a quote not closed?" if last > line else self._hint
                     return InputError(
                         f"{self.path}, line {line}: {len(cells)} cells, expected "
                         f"{len(self.names)} as in the header{hint}"
