@@ -58,24 +58,7 @@ def dropout_linear(x: Features, w: Tensor, p: float) -> Tensor:
     """As ``reference.dropout_linear``; drop(X) is never whole."""
     if not _fits_product(x, w):
         return dropout(x, p) @ w
-    if torch.is_grad_enabled() and w.requires_grad:
-        out: Tensor = _DropoutLinear.apply(w, x, *next_draws(p))  # type: ignore[no-untyped-call]
-        return out
-    return _evaluated(x, w, *next_draws(p))
-
-
-class _DropoutLinear(Function):
-    """W ↦ drop(X) W; the gradient is drop(X)ᵀ g."""
-
-    @staticmethod
-    def forward(ctx: Any, w: Tensor, x: Features, draw: Draw) -> Tensor:
-        ctx.x, ctx.draw = x, draw
-        return _trained(x, w, draw)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _transposed_times(ctx.x, grad, ctx.draw), None, None
+    return _products(x, w, p)[0]
 
 
 def propagate_linear(
@@ -101,35 +84,67 @@ def propagate_linear(
         return reference.compose_views(
             dropout_linear, g, w, p, residual=residual, drop_rows=drop_rows, draws=draws
         )
+    first, right = _products(g.x, w, p, adj, graph, g.elu_x)
+    if graph is None or right is None:
+        return Views([first])
+    return Views([first, LowRank(graph.left, right.T)])
+
+
+def _products(
+    x: Features,
+    w: Tensor,
+    p: float,
+    adj: CSR | None = None,
+    graph: LowRank | None = None,
+    elu_x: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """Â Z and Rᵀ Z (c×h) for Z = drop(X) W; without Â it is Z itself."""
     [draw] = next_draws(p)
-    if training:
-        first, right = _Propagate.apply(w, g.x, adj, graph, draw)  # type: ignore[no-untyped-call]
-    else:
-        z = _evaluated(g.x, w, draw)
-        first = _product(adj, z, z.new_empty(adj.shape[0], w.size(1)))
-        if graph is not None:
-            right = graph.right.T @ z if g.elu_x is None else g.elu_x @ w
-    return Views([first] if graph is None else [first, LowRank(graph.left, right.T)])
+    if torch.is_grad_enabled() and w.requires_grad:
+        out: tuple[Tensor, Tensor | None] = _Products.apply(w, x, adj, graph, draw)  # type: ignore[no-untyped-call]
+        return out
+    z = _times(x, w, draw, w.new_empty(x.shape[0], w.size(1)))
+    workspace = current.get()
+    if p == 0.0 and workspace is not None and workspace.wanted is x:
+        workspace.remember_product(x, w, z)
+    first = z if adj is None else _product(adj, z, z.new_empty(adj.shape[0], w.size(1)))
+    if graph is None:
+        return first, None
+    return first, graph.right.T @ z if elu_x is None else elu_x @ w
 
 
-class _Propagate(Function):
-    """W ↦ Â Z and Rᵀ Z (c×h) for Z = drop(X) W; the gradient of Z is Âᵀ g + R g'."""
+class _Products(Function):
+    """W ↦ Â Z and Rᵀ Z; the gradient of Z is Âᵀ g + R g'."""
 
     @staticmethod
     def forward(
-        ctx: Any, w: Tensor, x: Features, adj: CSR, graph: LowRank | None, draw: Draw
+        ctx: Any,
+        w: Tensor,
+        x: Features,
+        adj: CSR | None,
+        graph: LowRank | None,
+        draw: Draw,
     ) -> tuple[Tensor, Tensor | None]:
-        z = _trained(x, w, draw)
-        first = _product(adj, z, _new((adj.shape[0], w.size(1)), z))
-        ctx.x, ctx.adj, ctx.graph, ctx.draw, ctx.z = x, adj, graph, draw, z
-        return first, None if graph is None else graph.right.T @ z
+        workspace, z = current.get(), None
+        if draw is NOTHING_DROPPED and workspace is not None:
+            z = workspace.take_product(x, w)
+        if z is None:
+            z = _times(x, w, draw, _new((x.shape[0], w.size(1)), w))
+        ctx.x, ctx.adj, ctx.graph, ctx.draw = x, adj, graph, draw
+        right = None if graph is None else graph.right.T @ z
+        if adj is None:
+            return z, right
+        ctx.z = z
+        return _product(adj, z, _new((adj.shape[0], w.size(1)), z)), right
 
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: Any, grad: Tensor, grad_right: Tensor | None
+        ctx: Any, grad_z: Tensor, grad_right: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        grad_z = _product(ctx.adj.T, grad.contiguous(), ctx.z)  # Z is not needed again
+        if ctx.adj is not None:
+            # Z is not needed again.
+            grad_z = _product(ctx.adj.T, grad_z.contiguous(), ctx.z)
         if grad_right is not None:
             grad_z.addmm_(ctx.graph.right, grad_right)
         return _transposed_times(ctx.x, grad_z, ctx.draw), None, None, None, None
@@ -291,25 +306,8 @@ def _new(shape: tuple[int, int], like: Tensor) -> Tensor:
     return workspace.buffer(shape, like)
 
 
-def _trained(x: Features, w: Tensor, draw: Draw) -> Tensor:
-    """drop(X) W in a training step, which may overwrite it."""
-    if draw is NOTHING_DROPPED and (workspace := current.get()) is not None:
-        known = workspace.take_product(x, w)
-        if known is not None:
-            return known
-    return _times(x, w, draw, _new((x.shape[0], w.size(1)), w))
-
-
-def _evaluated(x: Features, w: Tensor, draw: Draw) -> Tensor:
-    """drop(X) W outside a training step."""
-    out = _times(x, w, draw, w.new_empty(x.shape[0], w.size(1)))
-    workspace = current.get()
-    if draw is NOTHING_DROPPED and workspace is not None and workspace.wanted is x:
-        workspace.remember_product(x, w, out)
-    return out
-
-
 def _times(x: Features, w: Tensor, draw: Draw, out: Tensor) -> Tensor:
+    """``out`` = drop(X) W without gradients, n×h."""
     if isinstance(x, CSR):
         return _product(x, w.contiguous(), out, draw)
     for rows, block in _masked_blocks(x, draw):

@@ -74,7 +74,7 @@ class CSR:
         """A dense or sparse torch matrix."""
         if x.layout == torch.strided:
             return cls.from_scipy(sp.csr_matrix(x.numpy(force=True)))
-        coo = x.to_sparse_coo().coalesce()
+        coo = x.to_sparse().coalesce()
         where, value = coo.indices().numpy(force=True), coo.values().numpy(force=True)
         shape = (x.size(0), x.size(1))
         return cls.from_scipy(sp.coo_matrix((value, tuple(where)), shape=shape))
