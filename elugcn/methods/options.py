@@ -146,7 +146,8 @@ _EXPECTED = {
     "bool_type": "true or false",
     "int_type": "a whole number",
     "float_type": "a number",
-    "string_type": "a word",
+    "dict_type": "a mapping",
+    "tuple_type": "a list",
     "finite_number": "a finite number",
 }
 
@@ -155,9 +156,8 @@ def _first_problem(error: ValidationError) -> str:
     """What pydantic found first, in one line."""
     problem = error.errors()[0]
     name = ".".join(str(part) for part in problem["loc"])
-    template = _EXPECTED.get(problem["type"])
-    if template is None:
-        # A validator of ours: its message is a sentence already.
+    if problem["type"] == "value_error":  # a validator of ours: a sentence already
         return problem["msg"].removeprefix("Value error, ")
+    template = _EXPECTED.get(problem["type"], "valid")
     expected = template.format(**problem.get("ctx", {}))
     return f"{name} must be {expected}; got {shown(problem['input'])}"

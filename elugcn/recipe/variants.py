@@ -76,10 +76,8 @@ class AutoConfig(ELUConfig):
     def _check_variants(self) -> Self:
         names = [name for name, _ in self.members()]
         if self.variants and len({*names, "gcn"}) <= len(names):
-            given = ", ".join(names)
-            raise ValueError(
-                f"variants need names of their own, not 'gcn'; got {given}"
-            )
+            got = ", ".join(names)
+            raise ValueError(f"variants need names of their own, not 'gcn'; got {got}")
         return self
 
     @property
@@ -117,10 +115,14 @@ class AutoConfig(ELUConfig):
     ) -> dict[str, Any]:
         """An option that is set holds for every variant, unless variants are given."""
         merged = super().merged(values, options)
-        if options and "variants" not in options:
+        variants = values.get("variants", DEFAULT_VARIANTS)
+        # What is not a list of mappings is refused when the options are checked.
+        if options and "variants" not in options and isinstance(variants, list | tuple):
             merged["variants"] = [
                 {key: value for key, value in one.items() if key not in options}
-                for one in values.get("variants", DEFAULT_VARIANTS)
+                if isinstance(one, Mapping)
+                else one
+                for one in variants
             ]
         return merged
 
@@ -128,9 +130,6 @@ class AutoConfig(ELUConfig):
         """The members to train on a graph of this size, and the names left out.
 
         Only the default variants are thinned; those that a user lists are all trained.
-
-        Args:
-            entries: Stored entries of Â.
         """
         members = self.members()
         if self.variants != DEFAULT_VARIANTS:

@@ -169,12 +169,31 @@ def test_an_option_that_is_set_holds_for_every_variant() -> None:
         ({"variants": [{"mlp_lr": 0.1}]}, "mlp_lr is shared by the variants"),
         ({"variants": [{"eta": "x"}]}, "eta must be a number; got 'x'"),
         ({"variants": [{"eta": 2.0}]}, "eta must be at most 1; got 2.0"),
+        ({"variants": [3]}, "variants.0 must be a mapping; got 3"),
+        ({"variants": "a"}, "variants must be a list; got 'a'"),
+        (
+            AutoConfig.merged({"variants": [3]}, {"eta": 0.1}),
+            "variants.0 must be a map",
+        ),
         ({"variants": [{"name": "gcn"}]}, "names of their own, not 'gcn'; got gcn"),
         ({"variants": [{"name": "a"}, {"name": "a"}]}, "names of their own.*got a, a"),
         ({"variants": [{"order": 2, "sample": 5}]}, "sample has one view only"),
         ({"order": 2, "direction": "apart"}, "direction='apart' cannot be combined"),
     ],
-    ids=["unknown", "shared", "mlp", "word", "range", "gcn", "twice", "views", "apart"],
+    ids=[
+        "unknown",
+        "shared",
+        "mlp",
+        "word",
+        "range",
+        "number",
+        "text",
+        "file",
+        "gcn",
+        "twice",
+        "views",
+        "apart",
+    ],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as refused:
