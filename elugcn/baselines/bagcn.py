@@ -30,7 +30,6 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor, nn
 
 from elugcn.baselines.common import (
@@ -53,7 +52,7 @@ from elugcn.engine import (
     spmm,
     weighted_spmm,
 )
-from elugcn.methods.options import MAX_COUNT, Count, NonNegative, Positive, Probability
+from elugcn.methods.options import Count, NonNegative, Positive, Probability
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.models.losses import info_nce
 
@@ -68,7 +67,7 @@ class BAGCNConfig(InputDropoutConfig):
     mu: NonNegative = 0.5  # μ, the weight of the contrast
     omega: NonNegative = 0.1  # ω, the weight of each view's own cross-entropy
     tau: Positive = 0.5  # Temperature of the contrast
-    anchors: int = Field(1024, ge=2, le=MAX_COUNT)  # Nodes compared in a step, at most
+    anchors: Count = 1024  # Nodes compared in a step, at most
     refresh: Count = 10  # Epochs between two searches for shortcuts
     epochs: Count = 300
 

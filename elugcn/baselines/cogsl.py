@@ -53,7 +53,7 @@ from elugcn.baselines.common import (
     pattern_of,
     suggest_learned,
 )
-from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN
+from elugcn.baselines.edges import Propagation, WeightedGCN
 from elugcn.engine import (
     CSR,
     Features,

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -264,18 +264,13 @@ def joint_embedding(views: Sequence[Tensor], weights: Sequence[float]) -> Tensor
     return torch.cat(scaled, dim=1)
 
 
-class Refined(NamedTuple):
-    """Sources over targets of a refined graph, and the pairs that are new or gone."""
-
-    edge_index: Tensor
-    added: Tensor
-    removed: Tensor
-
-
 @torch.no_grad()
-def refine(graph: CSR, embedding: Tensor, add: float, remove: float) -> Refined:
+def refine(
+    graph: CSR, embedding: Tensor, add: float, remove: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Remove the least similar pairs and add the most similar ones not yet joined.
 
+    Gives sources over targets of the new edges, and the pairs that are new and gone.
     ``add`` and ``remove`` are shares of the pairs joined. A pair counts once; its two
     directions come and go together. Inner products of rows of the embedding, n×h, say
     how similar nodes are. O(E·h + n²·h / 2) time.
@@ -293,7 +288,7 @@ def refine(graph: CSR, embedding: Tensor, add: float, remove: float) -> Refined:
     key = torch.minimum(row, col) * n + torch.maximum(row, col)
     kept = (row != col) & ~torch.isin(key, gone[0] * n + gone[1])
     edges = torch.cat([torch.stack([col, row])[:, kept], new, new.flip(0)], dim=1)
-    return Refined(edges, new, gone)
+    return edges, new, gone
 
 
 class GSR(NetworkMethod[GSRConfig]):
@@ -323,10 +318,10 @@ class GSR(NetworkMethod[GSRConfig]):
         with context.clock("graph"):
             share = config.feature_weight
             embedding = joint_embedding(embeddings, (share, 1.0 - share))
-            refined = refine(problem.adj, embedding, config.add, config.remove)
-            adj = normalized_adjacency(
-                refined.edge_index, problem.num_nodes, self_loops=config.self_loops
-            ).to(context.device)
+            changes = (config.add, config.remove)
+            edges, added, removed = refine(problem.adj, embedding, *changes)
+            n, loops = problem.num_nodes, config.self_loops
+            adj = normalized_adjacency(edges, n, self_loops=loops).to(context.device)
         encoder: Any = views.encoders[0]
 
         @torch.no_grad()
@@ -338,8 +333,8 @@ class GSR(NetworkMethod[GSRConfig]):
 
         seen = replace(problem, inputs=GraphInputs(problem.x, adj))
         result, _ = fit_network(self.name, config, seen, context, build, Supervised)
-        result.metadata["pairs_added"] = refined.added.size(1)
-        result.metadata["pairs_removed"] = refined.removed.size(1)
+        result.metadata["pairs_added"] = added.size(1)
+        result.metadata["pairs_removed"] = removed.size(1)
         return result
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:

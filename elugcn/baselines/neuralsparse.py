@@ -9,7 +9,7 @@ neighbours without replacement, in proportion to the softmax of its scores s_i·
     y_ij = softmax over the kept j of (s_ij + g_ij) / τ,   w_ij = y_ij · (number kept)
 
 A node with k neighbours or fewer keeps all. The kept edges, with a self-loop of weight
-1 at each node, carry a two-layer GCN (``weighted_gcn``). τ = max(0.05, exp(−rate ·
+1 at each node, carry a two-layer GCN (``edges``). τ = max(0.05, exp(−rate ·
 epoch)) falls every ``refresh`` epochs. In evaluation g = 0.
 
 The authors published no code. Where the paper leaves room: weights of a node sum to the
@@ -37,12 +37,7 @@ from elugcn.baselines.common import (
     Starts,
     suggest,
 )
-from elugcn.baselines.weighted_gcn import (
-    EdgeScorer,
-    Propagation,
-    WeightedGCN,
-    off_diagonal,
-)
+from elugcn.baselines.edges import EdgeScorer, Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import (
     CSR,
     Features,

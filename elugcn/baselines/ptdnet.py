@@ -49,12 +49,7 @@ from elugcn.baselines.common import (
     Starts,
     suggest_learned,
 )
-from elugcn.baselines.weighted_gcn import (
-    EdgeScorer,
-    Propagation,
-    WeightedGCN,
-    off_diagonal,
-)
+from elugcn.baselines.edges import EdgeScorer, Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import CSR, Features, GraphInputs, dropout_linear
 from elugcn.methods.options import Count, NonNegative, Probability
 from elugcn.methods.problem import GraphTraits, Problem, Shapes

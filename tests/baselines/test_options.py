@@ -30,7 +30,7 @@ WRONG: dict[str, dict[str, list[Any]]] = {
                    "tau": [0.0]},
     "gsr": {"intra": [1.5], "pretrain_steps": [-1], "momentum": [1.0], "negatives": [0],
             "feature_weight": [-0.1], "add": [-0.5], "remove": [1.1], "window": [0]},
-    "bagcn": {"roles": [0], "k": [0], "beta": [-1.0], "tau": [0.0], "anchors": [1],
+    "bagcn": {"roles": [0], "k": [0], "beta": [-1.0], "tau": [0.0], "anchors": [0],
               "refresh": [0]},
     "neuralsparse": {"k": [0], "scorer_channels": [0], "rate": [-1.0], "refresh": [0]},
     "ptdnet": {"draws": [0], "lambda_edges": [-1.0], "rank": [0], "gamma": [0.0],

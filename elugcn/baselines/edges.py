@@ -1,4 +1,4 @@
-"""A GCN over edges with learned weights, and what weights of edges are learned by.
+"""Edges with learned weights: a GCN over them, and the parameters of their scores.
 
     Â = D^-½ (W + I) D^-½,   D_i = 1 + Σ_j w_ij,   Z = Â σ(Â X W₁ + b₁) W₂ + b₂
 

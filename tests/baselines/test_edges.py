@@ -9,9 +9,9 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv
 
 from elugcn.baselines.common import InputDropoutConfig
+from elugcn.baselines.edges import Propagation, WeightedGCN, off_diagonal
 from elugcn.baselines.neuralsparse import PairScorer
 from elugcn.baselines.ptdnet import EndScorer
-from elugcn.baselines.weighted_gcn import Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import CSR, normalized_adjacency
 from elugcn.methods.problem import Shapes
 
