@@ -35,6 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # The package reads it when it is imported, which is after this.
     os.environ["ELUGCN_ENGINE"] = config.getoption("--engine")
+    # The reference fills what an operation consumes with NaN: nobody may read it again.
+    os.environ["ELUGCN_CHECK_CONSUMED"] = "1"
 
 
 @pytest.fixture(scope="session")
