@@ -1,4 +1,4 @@
-"""What the baselines share: options, training, search, and what is derived of Â."""
+"""What the baselines share: options, training, search, and what Â gives."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from elugcn.methods.options import MAX_COUNT, NetworkConfig, Probability, TrainC
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.training.loop import Objective
 
-ConfigT = TypeVar("ConfigT", bound=TrainConfig)
+# Options that a search tries first.
 Starts = list[dict[str, Any]]
+ConfigT = TypeVar("ConfigT", bound=TrainConfig)
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 Derived = TypeVar("Derived")
 

@@ -12,8 +12,8 @@ WSDM 2023. Three stages:
    q_a encodes view a, k_a is a copy that follows slowly (momentum), g_ab decodes from
    one view to the other. All vectors have length 1.
 2. Nodes are compared by the cosine of their embeddings, mixed with ``feature_weight``.
-   The ``remove`` share of the edges that is least similar goes. As many new pairs as
-   the ``add`` share of the edges, the most similar ones, come. O(n²·h), once.
+   The least similar edges are removed, a share ``remove`` of all. The most similar new
+   pairs are added, a share ``add`` of the edges. O(n²·h), once.
 3. A GCN is trained on the refined graph, its first layer from the feature encoder.
 
 The defaults are the authors' for Cora, except for the length of pre-training (in steps;
