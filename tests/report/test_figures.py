@@ -1,5 +1,7 @@
 """What the figures show, read from matplotlib's own objects and from the SVG."""
 
+import runpy
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -93,3 +95,21 @@ def test_colours_follow_the_page() -> None:
     assert BLUE not in drawn
     # The same figure is the same text.
     assert drawn == svg(calibration_figure([(0.5, 0.5, 3)]), "c", "calibration")
+
+
+def test_the_picture_of_the_readme() -> None:
+    """Bars as long as accuracies; on the right, as high as shares of nodes."""
+    path = Path(__file__).parents[2] / "docs/picture.py"
+    draw = runpy.run_path(str(path))["draw"]
+    names = ("ELU-GCN", "GCN", "label propagation", "elu share", "nelu share",
+             "unreachable share", "elu accuracy", "nelu accuracy",
+             "unreachable accuracy")  # fmt: skip
+    values = (0.8, 0.7, 0.6, 0.5, 0.3, 0.2, 0.9, 0.4, 0.1)
+    runs = [dict(zip(names, values, strict=True)) for _ in range(2)]
+    runs[1]["ELU-GCN"] = 0.82
+    left, right = draw(runs).axes
+    lengths = [bar.get_width() for bar in [*left.patches, *right.patches]]
+    assert lengths == pytest.approx([0.81, 0.7, 0.6, 0.9, 0.4, 0.1])
+    heights = [bar.get_height() for bar in right.patches]
+    assert heights == pytest.approx([0.5, 0.3, 0.2])
+    assert [text.get_text() for text in left.texts] == ["81.0% ± 1.0", "70.0%", "60.0%"]
