@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import time
 from collections.abc import Iterable, Sequence
@@ -14,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from elugcn.api.runs import environment
 from elugcn.atomic import atomic_path
 from elugcn.errors import InputError
+from elugcn.evaluation.aggregate import versions
 from elugcn.evaluation.store import Record
-from elugcn.evaluation.tables import escape_markdown
+from elugcn.evaluation.tables import csv_text, escape_markdown, markdown_table
 from elugcn_reproduction.figures import svg
 
 if TYPE_CHECKING:
@@ -64,18 +63,16 @@ class Page:
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Add a table; its first column is text, the others are numbers."""
-        self.text(markdown_table(header, rows))
+        cells = [[escape_markdown(str(value)) for value in row] for row in rows]
+        for row in cells:
+            if len(row) != len(header):
+                raise ValueError(f"a row of {len(row)} in a table of {len(header)}")
+        self.text(markdown_table(list(map(escape_markdown, header)), cells))
 
     def csv(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Write ``<name>.csv``; None and not-a-number are empty."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(header)
-        for row in rows:
-            if len(row) != len(header):
-                raise ValueError(f"a row of {len(row)} under a header of {len(header)}")
-            writer.writerow([_plain(value) for value in row])
-        self._files[f"{self.name}.csv"] = out.getvalue()
+        text = csv_text(header, ([_plain(value) for value in row] for row in rows))
+        self._files[f"{self.name}.csv"] = text
 
     def figure(self, figure: Figure, alt: str) -> None:
         """Write ``<name>.svg`` and show it in the text."""
@@ -106,7 +103,10 @@ class Page:
 
     def save(self, folder: Path) -> list[Path]:
         """Write every file into a folder, the page last; their paths."""
-        make_folder(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"--out {folder}: {error.strerror}") from None
         for name, text in (self._files | {f"{self.name}.md": self.markdown()}).items():
             with atomic_path(folder / name) as work:
                 work.write_text(text, encoding="utf-8")
@@ -115,22 +115,18 @@ class Page:
     def _circumstances(self) -> str:
         """Versions, threads and days of the runs; of a benchmark, those of today."""
         if not self.records:
-            today = time.strftime("%Y-%m-%d")
             about = environment(1)
             packages = about["packages"] | {"python": about["python"]}
-            versions = [f"{name} {packages[name]}" for name in _VERSIONS]
-            return f"{', '.join(versions)}; {today}."
-        parts = []
-        for name in _VERSIONS:
-            seen = sorted({str(r["packages"].get(name, "?")) for r in self.records})
-            parts.append(f"{name} {' and '.join(seen)}")
+            parts = [f"{name} {packages[name]}" for name in _VERSIONS]
+            return f"{', '.join(parts)}; {time.strftime('%Y-%m-%d')}."
+        parts = [
+            f"{name} {' and '.join(versions(name, self.records))}" for name in _VERSIONS
+        ]
         threads = sorted({int(r["threads"]) for r in self.records})
         parts.append(f"{' or '.join(map(str, threads))} thread(s) per run")
-        days = sorted({str(r["date"])[:10] for r in self.records if r.get("date")})
-        if days:
-            span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-            parts.append(f"{len(self.records)} runs from {span}")
-        return f"{', '.join(parts)}."
+        days = sorted({str(r["date"])[:10] for r in self.records})
+        span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+        return f"{', '.join(parts)}, {len(self.records)} runs from {span}."
 
 
 def write_overview(
@@ -166,25 +162,6 @@ def write_overview(
     with atomic_path(path) as work:
         work.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table in Markdown; its first column is text, the others are numbers."""
-    body = [[escape_markdown(str(value)) for value in row] for row in rows]
-    for line in body:
-        if len(line) != len(header):
-            raise ValueError(f"a row of {len(line)} in a table of {len(header)}")
-    rule = ["---", *("---:" for _ in header[1:])]
-    lines = [list(map(escape_markdown, header)), rule, *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder of the results, unless it is there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out {folder}: {error.strerror}") from None
 
 
 def _plain(value: Any) -> str:

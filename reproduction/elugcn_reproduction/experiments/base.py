@@ -133,16 +133,7 @@ def plan_rows(
     labels_per_class: int | None = None,
     measure: str | None = None,
 ) -> list[Planned]:
-    """Every run of some rows on a dataset; ``--quick`` limits the epochs.
-
-    Args:
-        rows: What is compared.
-        dataset: Name of the dataset.
-        scope: What the user asked for.
-        group: What else distinguishes the runs.
-        labels_per_class: Draw this many training labels instead of the split's own.
-        measure: What to measure on each fitted model.
-    """
+    """Every run of some rows on a dataset; ``--quick`` limits the epochs."""
     planned = []
     for row in rows:
         jobs = make_jobs(
