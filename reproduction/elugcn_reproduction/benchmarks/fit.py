@@ -13,16 +13,15 @@ from typing import Any
 
 from elugcn.data.scaling import FeatureScaler
 from elugcn.data.validation import CheckedGraph
-from elugcn.evaluation.isolated import IsolatedError
 from elugcn_reproduction.benchmarks.peers import PyGGCN, dense_bytes, pyg_epochs
 from elugcn_reproduction.benchmarks.suite import (
     Measured,
     Outcome,
     Settings,
     Suite,
+    alternately,
     fit_ours,
     free_mb,
-    in_child,
     load,
     median_mb,
     median_ms,
@@ -31,7 +30,6 @@ from elugcn_reproduction.figures import draw_dots
 from elugcn_reproduction.page import Page
 
 EPOCHS, QUICK_EPOCHS = 200, 20
-REPEATS, QUICK_REPEATS = 3, 1
 # Stored entries times epochs that the explicit graph is trained for: 200 epochs on
 # Cora. Larger graphs get fewer epochs, and ours as many for comparison.
 DENSE_BUDGET = 150_000_000
@@ -40,29 +38,19 @@ DENSE_BUDGET = 150_000_000
 def measure(settings: Settings) -> Outcome:
     """Every dataset in turn, each fit in a process of its own, alternately."""
     outcome = Outcome(FIT.name)
-    repeats = settings.repeats or (QUICK_REPEATS if settings.quick else REPEATS)
     epochs = settings.epochs or (QUICK_EPOCHS if settings.quick else EPOCHS)
     where = None if settings.data_dir is None else str(settings.data_dir)
     for name in FIT.chosen(settings):
         n = int(load(name, settings.data_dir).data.num_nodes or 0)
-        ways = {"ours": ("ours", epochs), "gcn": ("gcn", epochs)}
+        ways = {way: (way, name, where, epochs) for way in ("ours", "gcn")}
         few = dense_epochs(n, epochs)
         if dense_bytes(n) < 0.8 * free_mb() * 2**20:
             if few != epochs:
-                ways["ours, few"] = ("ours", few)
-            ways["dense"] = ("dense", few)
+                ways["ours, few"] = ("ours", name, where, few)
+            ways["dense"] = ("dense", name, where, few)
         else:
             outcome.notes.append(f"{name}: {n:,} nodes are too many for n² entries")
-        runs: dict[str, list[Measured]] = {key: [] for key in ways}
-        for i in range(repeats):
-            for key, (way, count) in ways.items():
-                settings.say(f"fit: {name}, {key}, {i + 1} of {repeats}")
-                try:
-                    runs[key].append(in_child(prepare, way, name, where, count))
-                except IsolatedError as error:
-                    if way != "dense":
-                        raise
-                    outcome.notes.append(f"{name}: the explicit graph {error}")
+        runs = alternately(name, prepare, ways, settings, outcome)
         _note(outcome, name, n, epochs, few, runs)
     return outcome
 

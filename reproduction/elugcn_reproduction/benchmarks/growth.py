@@ -21,6 +21,7 @@ from elugcn_reproduction.benchmarks.suite import (
     Outcome,
     Settings,
     Suite,
+    alternately,
     fit_ours,
     free_mb,
     in_child,
@@ -33,7 +34,6 @@ from elugcn_reproduction.page import Page
 
 # Of learning the graph
 GRAPH_SIZES, GRAPH_QUICK = (1_000, 2_000, 5_000, 10_000, 20_000), (500, 1_000)
-REPEATS, QUICK_REPEATS = 3, 1
 CLASSES, K, BETA = 10, 2, 1.0
 # Of whole fits
 SCALE_SIZES, SCALE_QUICK = (10_000, 100_000, 1_000_000), (1_000, 3_000)
@@ -45,22 +45,12 @@ STAGES = ("pretrain", "utilization", "graph", "train")
 def measure_graph(settings: Settings) -> Outcome:
     """Every size in turn, each graph in a process of its own, alternately."""
     outcome = Outcome(GRAPH.name)
-    repeats = settings.repeats or (QUICK_REPEATS if settings.quick else REPEATS)
     for n in GRAPH_QUICK if settings.quick else GRAPH_SIZES:
-        ways = ["factored", "dense"]
+        ways = {way: (way, n) for way in ("factored", "dense")}
         if dense_bytes(n) > 0.8 * free_mb() * 2**20:
-            ways = ways[:1]
+            del ways["dense"]
             outcome.notes.append(f"{n:,} nodes are too many for n² entries")
-        runs: dict[str, list[Measured]] = {way: [] for way in ways}
-        for i in range(repeats):
-            for way in ways:
-                settings.say(f"graph: {n:,} nodes, {way}, {i + 1} of {repeats}")
-                try:
-                    runs[way].append(in_child(prepare_graph, way, n))
-                except IsolatedError as error:
-                    if way != "dense":
-                        raise
-                    outcome.notes.append(f"{n:,} nodes: the explicit graph {error}")
+        runs = alternately(f"{n:,} nodes", prepare_graph, ways, settings, outcome)
         for way, found in runs.items():
             if found:
                 outcome.add("synthetic", n, f"{way}_ms", median_ms(found), "ms")

@@ -23,7 +23,7 @@ from elugcn.api.runs import peak_rss_mb
 from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import CheckedGraph, check_data
 from elugcn.engine import engine_name
-from elugcn.evaluation.isolated import run_isolated
+from elugcn.evaluation.isolated import IsolatedError, run_isolated
 from elugcn.evaluation.statistics import Summary
 from elugcn.training.progress import SILENT, Advance, Progress
 from elugcn.training.threads import threads
@@ -329,6 +329,28 @@ Prepare = Callable[..., Callable[[], Any]]
 def in_child(prepare: Prepare, *args: Any, limit_mb: float | None = None) -> Measured:
     """Do ``prepare(*args)()`` in a new process with one thread."""
     return Measured(**run_isolated(measured, prepare, *args, limit_mb=limit_mb))
+
+
+def alternately(
+    title: str,
+    prepare: Prepare,
+    ways: Mapping[str, tuple[Any, ...]],
+    settings: Settings,
+    outcome: Outcome,
+) -> dict[str, list[Measured]]:
+    """Measure every way in turn; the explicit graph may fail, which is noted."""
+    runs: dict[str, list[Measured]] = {way: [] for way in ways}
+    repeats = settings.repeats or (1 if settings.quick else 3)
+    for i in range(repeats):
+        for way, args in ways.items():
+            settings.say(f"{outcome.suite}: {title}, {way}, {i + 1} of {repeats}")
+            try:
+                runs[way].append(in_child(prepare, *args))
+            except IsolatedError as error:
+                if way != "dense":
+                    raise
+                outcome.notes.append(f"{title}: the explicit graph {error}")
+    return runs
 
 
 def measured(prepare: Prepare, *args: Any) -> dict[str, Any]:
