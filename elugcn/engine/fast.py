@@ -160,7 +160,9 @@ def relu_dropout_linear_(views: Views, bias: Tensor, w: Tensor, p: float) -> Vie
     tensors: list[Tensor] = []
     for view in views:
         lazy = isinstance(view, LowRank)
-        lefts.append(view.left if lazy and view.left.size(1) <= _MAX_RANK else None)
+        lefts.append(
+            view.left.contiguous() if lazy and view.left.size(1) <= _MAX_RANK else None
+        )
         if lefts[-1] is not None:
             tensors.append(view.right.T.contiguous())
         else:
