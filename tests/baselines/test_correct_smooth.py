@@ -80,11 +80,13 @@ def test_it_learns_and_beats_its_base(checked: Draw, base: str) -> None:
 
 def test_options_of_the_network_are_the_bases() -> None:
     for base, name in zip(BASES, ("mlp", "sgc", "gcn"), strict=True):
-        config = CorrectSmoothConfig(base=base, lr=0.3, epochs=7, direction="both")
+        shared = {"lr": 0.3, "epochs": 7, "direction": "both", "decay": "first"}
+        config = CorrectSmoothConfig(base=base, **shared)
         method, options = config.base_model()
         assert method.name == name
         assert (options.lr, options.epochs, options.direction) == (0.3, 7, "both")
         assert base == "linear" or options.dropout == 0.5
+        assert options.decay == ("all" if base == "linear" else "first")  # one layer
     assert CorrectSmoothConfig(base="linear").base_model()[1].order == 0
 
 
