@@ -60,7 +60,7 @@ static int take(PyObject *x, int dtype, int64_t rows, int64_t columns, int whole
     }
     for (int i = DTYPE; i < COUNT; i++) Py_XDECREF(got[i]);
     if (!right && !PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "expected %lld×%lld entries (-1: any number) of %S, "
+        PyErr_Format(PyExc_ValueError, "expected %lld x %lld entries (-1: any number) of %S "
                      "side by side on the CPU", (long long)rows, (long long)columns,
                      known[dtype]);
     return right;
