@@ -56,11 +56,9 @@ AFFORDABLE = 1e9
 # Members with less weight than this are not worth keeping.
 MIN_MEMBER_WEIGHT = 0.01
 # What a variant cannot set: label propagation and the MLP are shared by all of them.
-SHARED_OPTIONS = frozenset(
-    {"variants", "keep_gcn", "ensemble", "lpa_steps", "lpa_alpha", "lpa_graph"}
-    | {"mlp_hidden_channels", "mlp_activation", "mlp_dropout", "mlp_lr"}
-    | {"mlp_weight_decay"}
-)
+SHARED_OPTIONS = {"variants", "keep_gcn", "ensemble"} | {
+    name for name in ELUConfig.model_fields if name.startswith(("lpa_", "mlp_"))
+}
 
 
 class AutoConfig(ELUConfig):
