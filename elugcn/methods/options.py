@@ -125,14 +125,14 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 # YAML reads 5e-4 as a string, because it wants 5.0e-4. People write 5e-4.
-_EXPONENT = re.compile(r"[-+]?\d*\.?\d+e[-+]?\d+", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=e))(e[-+]?\d+)?", re.IGNORECASE)
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's numbers, lists and numbers with exponents as Python's own."""
+    """Numpy's numbers, lists and numbers written as text as Python's own."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, str) and _EXPONENT.fullmatch(value):
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value)
     return tuple(value) if isinstance(value, list) else value
 

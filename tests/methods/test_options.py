@@ -22,7 +22,8 @@ def test_values_of_yaml_numpy_and_python() -> None:
     assert (config.lr, config.dropout, config.epochs) == (5e-4, 0.0, 7)
     assert type(config.dropout) is float
     assert config.residual is True
-    assert made(lr="1.5E+1").lr == 15
+    for text, number in {"1.5E+1": 15, "0.5": 0.5, ".5": 0.5, "2e3": 2000}.items():
+        assert made(lr=text).lr == number
     assert made(lr=np.float32(0.5), epochs=np.int64(3)) == made(lr=0.5, epochs=3)
     assert made(input_dropout="1e-1").input_dropout == 0.1
     assert made(input_dropout=None).input_dropout is None
