@@ -7,6 +7,7 @@ import pickle
 import shutil
 import socket
 import threading
+import tracemalloc
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -427,6 +428,16 @@ def test_real_pickles(data_dir: Path, tmp_path: Path, strict: None) -> None:
         with pytest.raises(InputError, match="not a Planetoid pickle") as caught:
             load_pickle(path)
         assert "\n" not in str(caught.value)
+
+
+def test_a_small_pickle_cannot_ask_for_gigabytes(tmp_path: Path) -> None:
+    path = tmp_path / "ind.cora.x"
+    path.write_bytes(b"\x80\x02Nr\xff\xff\xff\x03.")  # entry 2**26 of the memo
+    tracemalloc.start()
+    load_pickle(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**20
 
 
 @given(st.binary(max_size=200))

@@ -43,7 +43,8 @@ _ADMITTED: dict[str, Any] = {
 }
 
 
-class _Unpickler(pickle.Unpickler):
+# The one in C sets aside as many gigabytes as a few bytes of a hostile file ask for.
+class _Unpickler(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (asked := f"{module}.{name}") in _ADMITTED:
             return _ADMITTED[asked]
