@@ -157,12 +157,12 @@ def load_graph(options: GraphOptions, seed: int) -> CheckedGraph:
     if options.nodes is None:
         data = read_dataset(options)
         return check_data(data, features=options.features, seed=seed)
-    return check_data(
-        read_tables(options),
-        seed=seed,
-        val_fraction=options.val_fraction,
-        test_fraction=options.test_fraction,
-    )
+    data = read_tables(options)
+    val, test = options.val_fraction, options.test_fraction
+    try:
+        return check_data(data, seed=seed, val_fraction=val, test_fraction=test)
+    except InputError as error:
+        raise InputError(f"{options.nodes}: {error}") from None
 
 
 def check_options(options: GraphOptions) -> None:

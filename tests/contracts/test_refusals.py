@@ -95,7 +95,10 @@ TRAIN: list[tuple[list[str], str]] = [
     ([*OWN, "--split-column", "part"], r"no column 'part' \(--split-column\)"),
     ([*OWN, "--source-column", "a"], r"nodes-edges\.csv: no column 'a' \(--source-c"),
     ([*OWN, "--weight-column", "w"], r"nodes-edges\.csv: no column 'w' \(--weight-c"),
-    ([*OWN, "--val-fraction", "1.5"], r"--val-fraction 1\.5: expected a number in"),
+    (
+        [*OWN, "--val-fraction", "1.5"],
+        r"nodes\.csv: --val-fraction 1\.5: expected a number in",
+    ),
     # Methods and their options
     (["--method", "gnc"], "unknown method 'gnc'; did you mean .*'gcn'"),
     (["--method", "elu-graph"], "elu-graph is not a classifier; use `elugcn graph`"),
@@ -153,7 +156,10 @@ SPOILT: dict[str, tuple[Callable[[Tables], Any], str]] = {
     ),
     "id": (cell(7, "id", "n 3"), r"nodes\.csv, lines 5 and 9, column 'id': duplicate"),
     "number": (cell(4, "size", "inf"), r"nodes\.csv, line 6, column 'size': inf"),
-    "no label": (lambda t: t.set("label", lambda i: ""), r"nodes\.csv.*'label'"),
+    "no label": (
+        lambda t: t.set("label", lambda i: ""),
+        r"nodes\.csv: no node has a label",
+    ),
     "one class": (lambda t: t.set("label", lambda i: "red"), "one class, 'red'"),
     "split": (
         lambda t: t.set("split", lambda i: "trian"),
