@@ -80,10 +80,14 @@ class DiagnosisContext:
 
     @cached_property
     def use(self) -> LabelUtilization:
-        """Definition 1, from the fit; other methods take the part of the GCN."""
+        """Definition 1, from the fit or from the GCN that was trained beside it.
+
+        Without either, the fitted method takes the part of the GCN.
+        """
         kept = self.fitted.result.label_utilization
         if kept is None:
-            return definition_one(self.lpa, self.fitted.result.logits)
+            gcn = self.fitted.baselines.get("gcn", self.fitted.result.logits)
+            return definition_one(self.lpa, gcn)
         return LabelUtilization(kept.lpa.cpu(), kept.gcn.cpu(), kept.status.cpu())
 
     @cached_property

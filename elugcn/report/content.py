@@ -71,8 +71,9 @@ def collect(
     context = DiagnosisContext(fitted)
     names = context.names = [shorten(name) for name in context.names]
     data, result = fitted.data, fitted.result
-    # A saved model keeps Definition 1 but not the graph.
-    known = context.has_graph or result.label_utilization is not None
+    # A saved model keeps Definition 1 but not the graph. Without it, a GCN is needed.
+    gcn = fitted.method == "gcn" or "gcn" in fitted.baselines
+    known = (context.has_graph and gcn) or result.label_utilization is not None
     use = context.use if known else None
     groups, findings = utilization_groups(context, use)
     best, schema = result.metadata.get("best_epoch"), data.get("table_schema", None)
@@ -94,7 +95,7 @@ def collect(
         history=result.history,
         # Without validation nodes, nothing selected the epoch.
         best_epoch=best if isinstance(best, int) and data.val_mask.any() else None,
-        suggestions=suggestions(context),
+        suggestions=[] if use is None else suggestions(context),
         rows=node_rows(context, use),
         columns=[
             row | {"column": shorten(row["column"])}

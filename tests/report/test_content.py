@@ -25,6 +25,20 @@ def test_kinds_of_nodes_by_hand(six: Fitted) -> None:
     assert [unreachable[name] for name in names] == [0, None, None, None]
 
 
+def test_other_methods_stand_beside_the_gcn_of_the_fit(six: Fitted) -> None:
+    """Labels reach 0 to 2 from the left and 3 to 5 from the right in three steps."""
+    six.method, six.result.label_utilization = "gat", None
+    six.result.graph = None
+    assert contents(six).statuses == contents(six).suggestions == []
+    six.baselines = {"gcn": torch.tensor([0, 0, 1, 0, 1, 1])}
+    elu, nelu, unreachable = contents(six).statuses
+    assert [row["nodes"] for row in (elu, nelu, unreachable)] == [4, 2, 0]
+    assert (nelu["gcn_accuracy"], nelu["lpa_accuracy"]) == (0.0, 1.0)
+    # Predictions of a GCN itself: 0 to 3 left, 4 right and 5 left.
+    six.method, six.baselines = "gcn", {}
+    assert [row["nodes"] for row in contents(six).statuses] == [4, 2, 0]
+
+
 def test_groups_are_those_of_the_diagnosis(six: Fitted) -> None:
     groups = contents(six).groups
     assert list(groups) == [
