@@ -248,7 +248,7 @@ def test_gaps_become_the_mean(load: Load) -> None:
     np.testing.assert_allclose(data.x[:, 1], [2 / 3, 1, 0, 1], rtol=1e-6)
     assert data.x[:, 2].tolist() == [0] * 4
     assert "column 'f': 1 missing values were replaced by the mean, 2" in data.notes
-    assert "column 'h' is constant and tells nothing" in data.notes
+    assert "column 'h' is constant and carries no information" in data.notes
 
 
 @pytest.mark.parametrize("values", [("1,5", "-2,25"), ("10%", "20 %"), ("€3", "4€")])

@@ -47,7 +47,7 @@ def load_tables(
 
     Args:
         nodes: CSV, TSV (either also .gz) or Parquet file with one row per node: id,
-            label (unknown where empty, or -1 beside numbers), perhaps split, and
+            label (unknown where empty, or -1 beside numbers), optionally split, and
             feature columns. Each feature column is scaled on its own: numbers are
             standardised, 0/1 columns are kept, strings with few values become one
             column per value.

@@ -105,7 +105,7 @@ def read_labels(
         class_of = _numeric_classes(table, name, text, counts)
         minus = [value for value in counts if float(value) == -1]
         others = [value for value in counts if float(value) >= 0]
-        # -1 beside the classes 0, 1, ... is none.
+        # Beside the classes 0, 1, ..., -1 means unknown.
         unknown = minus and others and len(minus) + len(others) == len(counts)
         if unknown and "-1" not in (known or ()):
             class_of = {value: class_of[value] for value in others}

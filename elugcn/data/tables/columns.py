@@ -103,7 +103,7 @@ class NumberColumn(Frozen):
         """What a user should know about the column."""
         notes = []
         if not self.std:
-            notes.append(f"column {self.name!r} is constant and tells nothing")
+            notes.append(f"column {self.name!r} is constant and carries no information")
         if self.missing:
             notes.append(
                 f"column {self.name!r}: {self.missing:,} missing values were replaced "

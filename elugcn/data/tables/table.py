@@ -74,7 +74,7 @@ class Table:
 
     @property
     def unnamed(self) -> tuple[str, ...]:
-        """Columns that are no data: row numbers of pandas, empty ones of Excel."""
+        """Columns without a name: row numbers of pandas, empty columns of Excel."""
         marks = ("__index_level_", "Unnamed: ")
         return tuple(n for n in self.names if not n or n.startswith(marks))
 
