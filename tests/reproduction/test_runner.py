@@ -192,6 +192,17 @@ def test_reproduce(
     assert not (tmp_path / "runs/runs.jsonl").exists()
 
 
+def test_bench(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    words = ["bench", "step", "--quick", "--datasets", "karate", "--repeats", "1"]
+    code, out, err = command(*words, "--json")
+    assert (code, err) == (0, "")
+    metrics = {number["metric"] for number in json.loads(out)["numbers"]}
+    assert {"ratio_sparse_gcn", "overhead", "elu_gcn_ms"} <= metrics
+    # A part of a suite does not replace the whole one's page.
+    text = (tmp_path / "runs/quick/bench/part/step.md").read_text()
+    assert "elugcn bench step --quick --repeats 1 --datasets karate\n" in text
+
+
 REFUSALS = {
     "experiment": (["reproduce", "table9"], "unknown experiment 'table9'"),
     "dataset": (["reproduce", "table1", "--datasets", "koala"], "unknown dataset"),
