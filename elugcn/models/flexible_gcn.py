@@ -84,9 +84,8 @@ class FlexibleGCN(nn.Module):
         ends = [hidden_channels] * hidden + [out_channels] * (jump == "none")
         starts = [in_channels, *ends[:-1]]
         # Side by side in one weight: a part per direction, and one for the residual.
-        parts = [directions + residual] + [
-            1 if first_only else directions + residual
-        ] * (num_layers - 1)
+        later = 1 if first_only else directions + residual
+        parts = [directions + residual, *[later] * (num_layers - 1)]
         self.weights = nn.ParameterList(
             torch.empty(a, b * k) for a, b, k in zip(starts, ends, parts, strict=True)
         )
