@@ -15,6 +15,7 @@ from elugcn.cli.loading import fitted_graph
 from elugcn.cli.options import SAVED_RUN_HELP, FitOptions, GraphOptions, grouped
 from elugcn.insight import diagnose, suggest_labels
 
+_GRAPHS = {"original": "original", "elu": "ELU"}
 _MEANING = {
     "elu": "ELU: label propagation and GCN agree",
     "nelu": "NELU: they disagree",
@@ -67,33 +68,33 @@ def show(result: dict[str, Any], screen: Console) -> None:
     # The last columns: what label propagation predicts most often for the NELU nodes.
     head = ["class by GCN", "labels", *columns, "<NELU by LPA", "share"]
     rows = [
-        [row["name"], f"{row['labels']:,}", *_group(row), *_pulled(row)]
+        [
+            row["name"],
+            f"{row['labels']:,}",
+            *_group(row),
+            row["pulled_to"] or "–",
+            percent(row["pulled_share"]),
+        ]
         for row in result["classes"]
     ]
     print_table(screen, head, rows)
     for title, key in (("neighbours", "degrees"), ("edges to a label", "distances")):
         rows = [[row["name"], *_group(row)] for row in result[key]]
         print_table(screen, (title, *columns), rows)
-    names = {"original": "original", "elu": "ELU"}
     graphs = [
-        [names[key], percent(row["homophily"]), _number(row["complexity"])]
+        [_GRAPHS[key], percent(row["homophily"]), _number(row["complexity"])]
         for key, row in result["graphs"].items()
         if row and row["homophily"] is not None
     ]
     if graphs:
         print_table(screen, ("graph", "own class", "complexity"), graphs)
     if "suggestions" in result:
-        rows = [
-            [
-                s["node"],
-                f"{s['gain']:.1f}",
-                s["gcn"],
-                percent(s["confidence"]),
-                s["reason"],
-            ]
-            for s in result["suggestions"]
-        ]
-        head = ["next node to label", "helps", "<GCN says", "surely", "<why"]
+        keys = ("node", "gain", "gcn", "confidence", "reason")
+        rows = []
+        for suggestion in result["suggestions"]:
+            node, gain, gcn, confidence, reason = (suggestion[key] for key in keys)
+            rows.append([node, f"{gain:.1f}", gcn, percent(confidence), reason])
+        head = ["node to label", "helps", "<GCN says", "confidence", "<why"]
         print_table(screen, head, rows)
         screen.print("helps: number of nodes that would gain, weighted by their need")
 
@@ -106,12 +107,6 @@ def _group(row: dict[str, Any]) -> list[str]:
     """Size, shares and accuracy of a group of nodes."""
     shares = _percents(row, "elu", "nelu", "unreachable", "accuracy")
     return [f"{row['nodes']:,}", *shares]
-
-
-def _pulled(row: dict[str, Any]) -> tuple[str, str]:
-    if row["pulled_to"] is None:
-        return "", ""
-    return row["pulled_to"], percent(row["pulled_share"])
 
 
 def _number(value: float | None) -> str:
