@@ -1,6 +1,6 @@
 """Methods side by side: jobs, their store, statistics and tables."""
 
-from elugcn.evaluation.aggregate import Cell, Comparison, Published, aggregate
+from elugcn.evaluation.aggregate import Cell, Comparison, Published, aggregate, compare
 from elugcn.evaluation.harness import Outcomes, run_jobs, stored_outcomes
 from elugcn.evaluation.jobs import Job, make_jobs
 from elugcn.evaluation.statistics import paired_difference, summarize
@@ -16,6 +16,7 @@ __all__ = [
     "Published",
     "Store",
     "aggregate",
+    "compare",
     "make_jobs",
     "paired_difference",
     "render",

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from elugcn.evaluation.harness import Outcomes
-from elugcn.evaluation.jobs import Job
+from elugcn.evaluation.harness import Outcomes, run_jobs
+from elugcn.evaluation.jobs import Job, Options, make_jobs
 from elugcn.evaluation.statistics import (
     Difference,
     Pair,
@@ -19,7 +20,7 @@ from elugcn.evaluation.statistics import (
     paired_difference,
     summarize,
 )
-from elugcn.evaluation.store import Record
+from elugcn.evaluation.store import Record, Store
 
 REFERENCE = "gcn"
 
@@ -151,6 +152,41 @@ def aggregate(
                 most=max(summary.runs for summary in summaries.values()),
             )
     return Comparison(names, datasets, cells, _notes(cells, outcomes), reference)
+
+
+def compare(
+    methods: Sequence[str],
+    datasets: Sequence[str],
+    seeds: int = 10,
+    store: str | Path = "runs/compare",
+    *,
+    labels_per_class: int | None = None,
+    options: Options | None = None,
+    data_options: Options | None = None,
+    **execution: Any,
+) -> Comparison:
+    """Compare methods on datasets; stored runs are not repeated.
+
+    Args:
+        methods: Names of methods; the rows of the table.
+        datasets: Names of datasets; the columns.
+        seeds: Runs per method and dataset.
+        store: Folder of runs.
+        labels_per_class: Draw this many training labels.
+        options: Per method, options that differ from the tuned ones.
+        data_options: Per dataset, further options of its loader.
+        **execution: How runs are done: ``workers``, ``data_dir``, ``n_threads``,
+            ``device``, ``timeout``, ``executor`` and ``progress`` of ``run_jobs``.
+    """
+    jobs = make_jobs(
+        methods,
+        datasets,
+        seeds,
+        labels_per_class=labels_per_class,
+        options=options,
+        data_options=data_options,
+    )
+    return aggregate(jobs, run_jobs(jobs, Store(store), **execution))
 
 
 def _accuracies(jobs: Sequence[Job], outcomes: Outcomes) -> dict[Pair, float]:

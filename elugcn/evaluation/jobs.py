@@ -59,7 +59,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        """The job in a line for people."""
+        """The job in a message."""
         return f"{self.method} on {self.dataset}, split {self.split}, seed {self.seed}"
 
     def plain(self) -> dict[str, Any]:

@@ -14,7 +14,14 @@ import pytest
 from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
 from elugcn.estimator import NodeClassifier
-from elugcn.evaluation import Job, Store, make_jobs, run_jobs, stored_outcomes
+from elugcn.evaluation import (
+    Job,
+    Store,
+    compare,
+    make_jobs,
+    run_jobs,
+    stored_outcomes,
+)
 from elugcn.training.progress import Progress
 from tests.evaluation.records import Jobs, record_of
 
@@ -189,6 +196,13 @@ def test_a_dask_cluster(store: Store) -> None:
     assert (
         here.done[todo[0]]["test_accuracy"] == outcomes.done[todo[0]]["test_accuracy"]
     )
+
+
+def test_a_comparison_in_one_call(store: Store) -> None:
+    for _ in range(2):  # the second time from the store
+        found = compare(["lpa"], ["karate"], 3, store.folder, executor=InThisProcess())
+        assert found.cells["lpa", "karate"].summary == (50.0, 0.0, 3)
+    assert runs_of(store) == {f"lpa {seed}": 1 for seed in range(3)}
 
 
 REFUSALS = {

@@ -1,4 +1,4 @@
-"""Theorem 1, measured: complexity of the classes, distance of the spread labels."""
+"""Theorem 1, measured: complexity of the classes, distance of propagated labels."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ THEORY = Experiment(
     "theory",
     "Theorem 1, measured",
     "Is the ELU graph better than the original one by the two quantities of the "
-    "theorem: the complexity of the classes, and the distance of the spread labels to "
-    "the truth? (Theorem 1 of the paper and its proof)",
+    "theorem: the complexity of the classes, and the distance of propagated labels "
+    "to the truth? (Theorem 1 of the paper and its proof)",
     plan,
     write,
 )
