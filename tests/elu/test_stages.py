@@ -19,6 +19,7 @@ from elugcn.elu.low_rank_graph import LowRankGraph
 from elugcn.elu.options import THE_TEXT
 from elugcn.elu.stages import (
     Pretrained,
+    TwoViewFit,
     choose_eta,
     expand_labels,
     fit_rounds,
@@ -305,6 +306,18 @@ def test_a_round_that_diverges_is_the_last(checked: Draw) -> None:
     assert fits[-1].diverged
     assert len(fits) < 3
     assert not any(fit.diverged for fit in fits[:-1])
+
+
+def test_a_diverged_round_is_not_the_answer(
+    checked: Draw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = TwoViewFit(name="good", val_accuracy=0.5, logits=torch.zeros(150, 3))
+    lost = TwoViewFit(
+        name="lost", val_accuracy=0.9, logits=torch.full((150, 3), math.nan)
+    )
+    monkeypatch.setattr("elugcn.elu.method.fit_rounds", lambda *_: [good, lost])
+    record = fit(checked(0), "elu-gcn", epochs=1).metadata
+    assert (record["chosen"], record["diverged"]) == ("good", ["lost"])
 
 
 def test_cora_in_thirty_epochs(data_dir: Path) -> None:

@@ -177,6 +177,17 @@ def test_stages_have_random_numbers_of_their_own(checked: Draw) -> None:
     )
 
 
+def test_each_stage_draws_initial_weights_of_its_own() -> None:
+    drawn = []
+    for seed, stage in ((0, 0), (0, 1), (1, 0), (0, 1)):
+        with FitContext(seed).stage("train", stage):
+            drawn.append(torch.rand(5))
+    first, second, other, again = drawn
+    assert torch.equal(second, again)
+    assert not torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
 def test_clocks_add_up() -> None:
     context = FitContext()
     for name in ("a", "b", "a"):
