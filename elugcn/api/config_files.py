@@ -20,6 +20,7 @@ from elugcn.methods.registry import GRAPH_ONLY, get_method, resolve_name
 SCHEMA = 2  # of config.yaml
 # What methods of version 0.1 (schema 1) are called today.
 RENAMED = {"elu-gcn": "auto", "elu-gcn-paper": "elu-gcn"}
+RENAMED_OPTIONS = {"nodeformer": {"features": "random_features"}}
 _RUN_KEYS = ("schema", "method", "dataset", "split", "seed", "graph", "options")
 
 
@@ -102,12 +103,15 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
             content[key] = {}
         if not isinstance(content[key], dict):
             raise InputError(f"{path}: {key} must hold 'key: value' lines")
-    if schema == 1 and content.get("method") in list(RENAMED):
-        content["method"] = RENAMED[content["method"]]
-        known = get_method(content["method"]).Config.model_fields
-        # The method of the paper has no members to choose among any more.
-        for gone in {"variants", "keep_gcn", "ensemble"} - known.keys():
-            content["options"].pop(gone, None)
+    method = content.get("method")
+    if schema == 1 and isinstance(method, str):
+        content["method"] = method = RENAMED.get(method, method)
+        names = RENAMED_OPTIONS.get(method, {})
+        options = {names.get(k, k): value for k, value in content["options"].items()}
+        if method == "elu-gcn":  # it has no members to choose among any more
+            for gone in ("variants", "keep_gcn", "ensemble"):
+                options.pop(gone, None)
+        content["options"] = options
     return content
 
 

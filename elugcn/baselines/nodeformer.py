@@ -79,7 +79,7 @@ class NodeFormerConfig(BaselineConfig):
     dropout: Probability = 0.0
     num_layers: Count = 2
     heads: Count = 4  # H
-    features: Count = 30  # M, random features of the kernel
+    random_features: Count = 30  # M, of the kernel
     draws: Count = 10  # S, draws of Gumbel noise
     tau: Positive = 0.25  # Temperature τ
     # How many graphs of the given edges are added: 1 hop, 2 hops, 4 hops, …
@@ -103,9 +103,9 @@ class NodeFormerLayer(nn.Module):
         self.out = nn.Linear(width, h)
         self.bias = nn.Parameter(torch.full((config.rb_order, config.heads), 0.1))
         # Random features of evaluation; training draws its own.
-        self.register_buffer("projection", torch.empty(config.features, h))
+        self.register_buffer("projection", torch.empty(config.random_features, h))
         if not self.projection.is_meta:
-            self.projection = orthogonal_features(config.features, h)
+            self.projection = orthogonal_features(config.random_features, h)
 
     def forward(
         self,
@@ -125,7 +125,7 @@ class NodeFormerLayer(nn.Module):
         q, k, value = (x.view(n, config.heads, h).transpose(0, 1) for x in parts)
         projection = self.projection
         if self.training:
-            projection = orthogonal_features(config.features, h).to(z)
+            projection = orthogonal_features(config.random_features, h).to(z)
         query = kernel_features(q, projection, config.tau)
         key = kernel_features(k, projection, config.tau, keys=True)
         asking = query if nodes is None else query.index_select(1, nodes)

@@ -161,7 +161,7 @@ def test_the_links_are_likelier_if_that_is_asked_for(checked: Draw) -> None:
 
 
 def test_without_storage_no_size_is_believed() -> None:
-    config = NodeFormerConfig(hidden_channels=10**6, features=10**7)
+    config = NodeFormerConfig(hidden_channels=10**6, random_features=10**7)
     with torch.device("meta"):
         model = NodeFormerNetwork(config, Shapes(6, 3))
     assert model.layers[0].projection.is_meta

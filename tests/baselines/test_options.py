@@ -25,7 +25,7 @@ WRONG: dict[str, dict[str, list[Any]]] = {
               "propagation_dropout": [1.0], "decay": ["first"]},
     "gcn-lpa": {"num_layers": [0], "lpa_steps": [0], "lambda_lpa": [-1.0],
                 "lpa_loss": ["l2"], "input_dropout": [1.0]},
-    "nodeformer": {"heads": [0], "features": [0], "draws": [0], "links": [0],
+    "nodeformer": {"heads": [0], "random_features": [0], "draws": [0], "links": [0],
                    "num_layers": [0], "rb_order": [-1, 33], "lambda_link": [-0.1],
                    "tau": [0.0]},
     "gsr": {"intra": [1.5], "pretrain_steps": [-1], "momentum": [1.0], "negatives": [0],
