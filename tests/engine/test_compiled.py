@@ -74,7 +74,7 @@ def test_operands_that_do_not_fit_are_refused(name: str) -> None:
         arguments = list(CALLS[name])
         arguments[i] = other
         with pytest.raises(
-            (ValueError, AttributeError), match="expected|attribute|strides"
+            (ValueError, AttributeError), match=r"expected|attribute|strides"
         ):
             call(*arguments)
 
