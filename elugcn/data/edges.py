@@ -6,17 +6,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.utils import coalesce, to_undirected
 
 Array = NDArray[Any]
 
 
 def clean_edges(
-    source: Array,
-    target: Array,
-    weight: Array | None,
-    n: int,
-    *,
-    directed: bool,
+    source: Array, target: Array, weight: Array | None, n: int, *, directed: bool
 ) -> tuple[Tensor, Tensor | None, list[str]]:
     """Bring edges into the form that every method expects; O(E log E).
 
@@ -38,43 +34,22 @@ def clean_edges(
     loop = source == target
     zero = np.zeros_like(loop) if weight is None else ~loop & (weight == 0)
     keep = ~loop & ~zero
-    given = source[keep].astype(np.int64) * n + target[keep]
+    given = torch.from_numpy(np.stack([source[keep], target[keep]]).astype(np.int64))
+    weights = None
     if weight is not None:
-        weight = weight[keep].astype(np.float32)
-    key, weight = _largest_per_key(given, weight)
+        weights = torch.from_numpy(weight[keep].astype(np.float32))
+    edges, weights = coalesce(given, weights, n, reduce="max")
     changes = {
         "self-loops dropped": int(loop.sum()),
         "edges of weight 0 dropped": int(zero.sum()),
-        "repeated edges dropped (largest weight kept)": len(given) - len(key),
+        "repeated edges dropped (largest weight kept)": given.size(1) - edges.size(1),
     }
     if not directed:
-        one_way = len(key)
-        back = key % n * n + key // n
-        weight = None if weight is None else np.concatenate([weight, weight])
-        key, weight = _largest_per_key(np.concatenate([key, back]), weight)
+        one_way = edges.size(1)
+        edges, weights = to_undirected(edges, weights, n, reduce="max")
         text = "edges given in one direction were added in the other"
-        changes[text] = len(key) - one_way
+        changes[text] = edges.size(1) - one_way
+    if weights is not None and bool((weights == 1).all()):
+        weights = None
     notes = [f"{what}: {count:,}" for what, count in changes.items() if count]
-    edge_index = torch.from_numpy(np.stack(np.divmod(key, n)))
-    if weight is None or bool((weight == 1).all()):
-        return edge_index, None, notes
-    return edge_index, torch.from_numpy(weight), notes
-
-
-def _largest_per_key(key: Array, weight: Array | None) -> tuple[Array, Array | None]:
-    """Sort the keys and keep each once, with its largest weight."""
-    if weight is None:
-        return sorted_distinct(key), None
-    order = np.argsort(key, kind="stable")
-    key, weight = key[order], weight[order]
-    starts = np.flatnonzero(np.diff(key, prepend=-1))
-    # reduceat needs at least one segment.
-    return key[starts], np.maximum.reduceat(weight, starts) if len(key) else weight
-
-
-def sorted_distinct(key: Array) -> Array:
-    """Each key once, in order; keys are >= 0."""
-    # Sorting is several times faster than np.unique, which hashes.
-    key = np.sort(key)
-    distinct: Array = key[np.diff(key, prepend=-1) != 0]
-    return distinct
+    return edges, weights, notes

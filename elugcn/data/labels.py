@@ -38,21 +38,19 @@ def encode_labels(y: Any, n: int) -> tuple[Tensor, Array]:
     elif kind in "iufb":
         known = (labels == labels) & ((labels != -1) | (kind == "b"))
     else:
-        labels = labels.astype(object)
         known = np.array([not _is_unknown(label) for label in labels], dtype=bool)
-    found = labels[known]
-    classes, codes = np.unique(
-        _plain(found) if found.dtype == object else found, return_inverse=True
-    )
+        labels = labels.astype(object)
+    found = _plain(labels[known]) if labels.dtype == object else labels[known]
+    classes, codes = np.unique(found, return_inverse=True)
     if classes.dtype.kind == "f":
         wrong = classes[~np.isfinite(classes) | (classes != np.floor(classes))]
         if len(wrong):
             raise InputError(
                 f"y holds {wrong[0]}: expected classes, not continuous numbers"
             )
-    encoded = np.full(n, -1, dtype=np.int64)
-    encoded[known] = codes
-    return torch.from_numpy(encoded), classes
+    encoded = torch.full((n,), -1)
+    encoded[torch.from_numpy(known)] = torch.from_numpy(codes)
+    return encoded, classes
 
 
 def _as_array(y: Any) -> Array:
@@ -80,10 +78,7 @@ def _is_unknown(label: Any) -> bool:
 
 def _plain(labels: Array) -> Array:
     """Labels in an array of objects, back in the dtype of the labels themselves."""
-    plain = [
-        label.item() if isinstance(label, np.generic) else label
-        for label in labels.tolist()
-    ]
+    plain = [x.item() if isinstance(x, np.generic) else x for x in labels.tolist()]
     kinds = {type(label) for label in plain}
     if len(kinds) > 1 or not kinds <= {int, str, float, bool}:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -100,31 +95,49 @@ def check_labels(y: Any, n: int, notes: list[str], *, required: bool) -> Tensor:
         notes: Gets a sentence on what was changed.
         required: Whether missing labels are refused.
     """
-    wanted = f"expected one class number per node, int64 [{n}], -1 where unknown"
     if y is None and not required:
         return torch.full((n,), -1)
-    if y is None:
-        raise InputError(f"data.y is missing: {wanted}")
-    try:
-        y = torch.as_tensor(y).detach().cpu()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"data.y is not numeric: {wanted}") from error
-    if y.shape == (n, 1):
-        y = y[:, 0]
-        notes.append("y was squeezed from shape [n, 1]")
-    if y.shape != (n,):
-        one_hot = y.dim() == 2 and y.shape[0] == n
-        raise InputError(
-            f"data.y has shape {list(y.shape)}: {wanted}"
-            + ("; for one-hot rows use data.y.argmax(1)" if one_hot else "")
-        )
-    if y.is_complex():
-        raise InputError(f"data.y has dtype {y.dtype}: {wanted}")
-    if y.is_floating_point():
-        y = y.nan_to_num(nan=-1, posinf=torch.inf, neginf=-torch.inf)
-    wrong = (~torch.isfinite(y) | (y != y.floor()) | (y < -1)).nonzero()
-    if len(wrong):
-        at = int(wrong[0])
-        raise InputError(f"data.y is {y[at].item()} at node {at}: {wanted}")
-    numbers: Tensor = y.long().clone()  # the user's own may change later
-    return numbers
+    wanted = f"one class number per node, int64 [{n}], -1 where unknown"
+    if y is not None:
+        try:
+            y = torch.as_tensor(y)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"data.y is not numeric: expected {wanted}") from error
+        if y.shape == (n, 1):
+            notes.append("y was squeezed from shape [n, 1]")
+        elif y.dim() == 2 and len(y) == n:
+            wanted += "; for one-hot rows use data.y.argmax(1)"
+    numbers = check_tensor("data.y", y, "real", (n,), wanted)
+    if numbers.is_floating_point():
+        numbers = numbers.nan_to_num(nan=-1, posinf=torch.inf, neginf=-torch.inf)
+    right = torch.isfinite(numbers) & (numbers == numbers.floor()) & (numbers >= -1)
+    if not right.all():
+        at = int((~right).nonzero()[0])
+        value = numbers[at].item()
+        raise InputError(f"data.y is {value} at node {at}: expected {wanted}")
+    return numbers.long().clone()  # the user's own may change later
+
+
+def check_tensor(
+    name: str, value: Any, kind: str, shape: tuple[int, ...], wanted: str
+) -> Tensor:
+    """The tensor on the CPU, or an error that says what is wanted.
+
+    ``kind`` is "bool", "integer" or "real". [n, 1] is accepted for [n], and of other
+    shapes only the first size counts.
+    """
+    if value is None:
+        raise InputError(f"{name} is missing: expected {wanted}")
+    if not isinstance(value, Tensor):
+        raise InputError(f"{name} is a {type(value).__name__}: expected {wanted}")
+    dtype = value.dtype
+    whole = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+    fits = {"bool": dtype == torch.bool, "integer": whole, "real": not dtype.is_complex}
+    if not fits[kind]:
+        raise InputError(f"{name} has dtype {value.dtype}: expected {wanted}")
+    tensor = value.detach().cpu()
+    if len(shape) == 1 and tensor.shape == (*shape, 1):
+        tensor = tensor[:, 0]
+    if tensor.dim() != len(shape) or tensor.size(0) != shape[0]:
+        raise InputError(f"{name} has shape {list(tensor.shape)}: expected {wanted}")
+    return tensor

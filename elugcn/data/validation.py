@@ -7,12 +7,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import to_scipy_sparse_matrix
 
 from elugcn.data.edges import clean_edges
 from elugcn.data.features import (
@@ -21,25 +21,23 @@ from elugcn.data.features import (
     made_features,
     refuse_nonfinite,
 )
-from elugcn.data.labels import check_labels
-from elugcn.data.splits import SPLITS, Split, check_fractions, complete_split
+from elugcn.data.labels import check_labels, check_tensor
+from elugcn.data.splits import SPLITS, Mask, Split, check_fractions, complete_split
 from elugcn.data.tables.schema import TableSchema
 from elugcn.errors import InputError
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class CheckedGraph:
-    """A graph that every method can rely on.
+    """A graph that every method can rely on."""
 
-    Attributes:
-        data: A new graph on the CPU; the given one is unchanged. It has ``x``,
-            ``edge_index`` (and ``edge_weight`` unless all weights are 1), ``y``, three
-            disjoint masks, ``class_names``, ``name`` and ``directed``.
-        notes: What was unusual and how it was handled, one sentence each.
-    """
-
+    # A new graph on the CPU; the given one is unchanged. It has x, edge_index (and
+    # edge_weight unless all weights are 1), y, three disjoint masks, class_names, name
+    # and directed.
     data: Data
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was unusual and how it was handled
 
 
 def check_data(
@@ -101,16 +99,12 @@ def check_data(
     checked = Data(x=x, edge_index=edge_index, edge_weight=edge_weight, y=y)
     for name, mask in zip(SPLITS, split, strict=True):
         checked[name] = torch.from_numpy(mask.copy())
-    checked.class_names = class_names
-    checked.directed = directed
-    checked.update(_metadata(data, n, notes))
+    about = _metadata(data, n, notes)
+    checked.update({"class_names": class_names, "directed": directed, **about})
     for alert in alerts:
         if alert not in notes:  # a graph that is checked again warned before
             warnings.warn(alert, UserWarning, stacklevel=2)
     return CheckedGraph(checked, tuple(dict.fromkeys(notes + alerts)))
-
-
-# Features and size
 
 
 def _features(data: Data, notes: list[str]) -> Tensor:
@@ -128,54 +122,39 @@ def _features(data: Data, notes: list[str]) -> Tensor:
 
 
 def _count_nodes(data: Data, x: Tensor | None) -> int:
-    """The number of nodes, on which everything given per node must agree."""
-    sizes: dict[str, int] = {}
-    if x is not None:
-        sizes["data.x"] = len(x)
     # If num_nodes is not stored, PyG guesses it from the edges.
-    if (stored := data.get("num_nodes", None)) is not None:
-        sizes["data.num_nodes"] = int(stored)
-    for key in ("y", "x", *SPLITS):
-        value = data.get(key, None)
-        if not sizes and len(getattr(value, "shape", ())):
-            sizes[f"data.{key}"] = len(value)
+    stored = data.get("num_nodes", None)
+    if x is not None and stored not in (None, len(x)):
+        raise InputError(
+            f"the number of nodes is unclear: data.x says {len(x):,} but "
+            f"data.num_nodes says {stored:,}"
+        )
+    values = (data.get(key, None) for key in ("y", "x", *SPLITS))
+    sizes = [value.shape[0] for value in values if len(getattr(value, "shape", ()))]
+    if x is not None or stored is not None:
+        sizes = [stored if x is None else len(x)]
     if not sizes:
         raise InputError(
             "the number of nodes is unknown: set data.x, data.y or data.num_nodes"
         )
-    if len(set(sizes.values())) > 1:
-        said = " but ".join(f"{key} says {size:,}" for key, size in sizes.items())
-        raise InputError(f"the number of nodes is unclear: {said}")
-    n = next(iter(sizes.values()))
-    if n < 1:
+    if sizes[0] < 1:
         raise InputError("the graph has no nodes")
-    return n
-
-
-# Edges
+    return int(sizes[0])
 
 
 def _edges(
     data: Data, n: int, directed: bool, notes: list[str], alerts: list[str]
 ) -> tuple[Tensor, Tensor | None]:
-    edges, found, hint = data.edge_index, "", ""
-    if edges is None:
-        found = "is missing"
-        hint = "; adj_t is not read: leave ToSparseTensor out" * ("adj_t" in data)
-    elif not isinstance(edges, Tensor):
-        found = f"is a {type(edges).__name__}"
-    elif edges.dim() != 2 or len(edges) != 2:
-        found = f"has shape {list(edges.shape)}"
-        if edges.dim() == 2 and edges.shape[1] == 2:
-            hint = ", so transpose it: edge_index.t()"
-    elif edges.numel() and not _is_integer(edges.dtype):
-        found = f"has dtype {edges.dtype}"
-    if found:
-        raise InputError(
-            f"data.edge_index {found}: expected an int64 tensor of shape [2, edges]"
-            f"{hint}"
-        )
-    source, target = edges.long().numpy(force=True)
+    edges, hint = data.edge_index, ""
+    if edges is None and "adj_t" in data:
+        hint = "; adj_t is not read: leave ToSparseTensor out"
+    elif isinstance(edges, Tensor) and edges.dim() == 2 and edges.size(1) == 2:
+        hint = ", so transpose it: edge_index.t()"
+    if isinstance(edges, Tensor) and not edges.numel():
+        edges = edges.long()  # torch.empty(2, 0) is float
+    wanted = f"an int64 tensor of shape [2, edges]{hint}"
+    edges = check_tensor("data.edge_index", edges, "integer", (2, -1), wanted)
+    source, target = edges.long().numpy()
     outside = (source < 0) | (source >= n) | (target < 0) | (target >= n)
     if outside.any():
         at = int(outside.argmax())
@@ -191,8 +170,8 @@ def _edges(
     )
     notes += changes
     if directed:
-        notes.append(f"edges are treated as directed: {clean.shape[1]:,}")
-    if not clean.shape[1]:
+        notes.append(f"edges are treated as directed: {clean.size(1):,}")
+    if not clean.numel():
         alerts.append(
             "the graph has no edges: only the features can tell the nodes apart"
         )
@@ -201,28 +180,13 @@ def _edges(
     return clean, edge_weight
 
 
-def _is_integer(dtype: torch.dtype) -> bool:
-    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
-
-
-def _weights(
-    data: Data, source: NDArray[np.int64], target: NDArray[np.int64]
-) -> NDArray[np.float32] | None:
-    weight, size, found = data.get("edge_weight", None), len(source), ""
+def _weights(data: Data, source: Array, target: Array) -> Array | None:
+    weight, size = data.get("edge_weight", None), len(source)
     if weight is None:
         return None
-    if not isinstance(weight, Tensor):
-        found = f"is a {type(weight).__name__}"
-    elif weight.is_complex():
-        found = f"has dtype {weight.dtype}"
-    elif weight.shape not in ((size,), (size, 1)):
-        found = f"has shape {list(weight.shape)}"
-    if found:
-        raise InputError(
-            f"data.edge_weight {found}: expected a float tensor of shape [{size}], one "
-            "weight per edge"
-        )
-    values: NDArray[np.float32] = weight.float().reshape(-1).numpy(force=True)
+    wanted = f"a float tensor of shape [{size}], one weight per edge"
+    weight = check_tensor("data.edge_weight", weight, "real", (size,), wanted)
+    values: Array = weight.float().numpy()
     wrong = ~np.isfinite(values) | (values < 0)
     if wrong.any():
         at = int(wrong.argmax())
@@ -231,9 +195,6 @@ def _weights(
             f"{values[at]}: expected finite weights >= 0"
         )
     return values
-
-
-# Labels
 
 
 def _class_names(data: Data, y: Tensor, notes: list[str], required: bool) -> list[str]:
@@ -246,10 +207,9 @@ def _class_names(data: Data, y: Tensor, notes: list[str], required: bool) -> lis
                 "the same names"
             )
         names = names[0]
-    present = torch.unique(y[y >= 0]).tolist()
-    if required and not present:
-        raise InputError("no node has a label: every entry of y is unknown")
-    count = present[-1] + 1 if present else 0
+    known = y[y >= 0]
+    present = torch.unique(known).tolist()
+    count = max(present, default=-1) + 1
     if count > max(len(y), 2, len(names or ())):
         raise InputError(
             f"data.y holds class {count - 1} but the graph has {len(y):,} nodes: "
@@ -263,36 +223,39 @@ def _class_names(data: Data, y: Tensor, notes: list[str], required: bool) -> lis
             f"data.class_names has {len(names)} names but data.y goes up to class "
             f"{count - 1}: expected one name per class"
         )
-    if required and len(present) == 1:
-        unknown = int((y < 0).sum())
+    if required and len(present) < 2:
+        schema = data.get("table_schema", None)
+        table = isinstance(schema, TableSchema)
+        where = f"column {schema.label_column!r}" if table else "y"
+        if not present:
+            raise InputError(f"no node has a label: every entry of {where} is unknown")
+        unknown = len(y) - len(known)
         aside = f" ({unknown:,} labels are unknown, such as -1)" if unknown else ""
-        only = f"{names[present[0]]!r}{aside}"
-        raise InputError(f"y holds only one class, {only}: expected at least two")
+        raise InputError(
+            f"{where} holds only one class, {names[present[0]]!r}{aside}: expected at "
+            "least two"
+        )
     empty = [name for label, name in enumerate(names) if label not in set(present)]
     if empty and present:
         notes.append(f"classes without any label: {', '.join(empty)}")
     return names
 
 
-# Splits
-
-
-def _masks(
-    data: Data, y: Tensor, notes: list[str], required: bool
-) -> dict[str, NDArray[np.bool_]]:
+def _masks(data: Data, y: Tensor, notes: list[str], required: bool) -> dict[str, Mask]:
     """The masks that are there, checked, of labelled nodes only."""
-    labelled = y >= 0
-    given = {name: data.get(name, None) for name in SPLITS}
-    masks = {k: _mask(k, mask, len(y)) for k, mask in given.items() if mask is not None}
-    for first, second in combinations(masks, 2):
-        if both := int((masks[first] & masks[second]).sum()):
+    masks = {}
+    for name in SPLITS:
+        if (mask := data.get(name, None)) is not None:
+            masks[name] = _mask(f"data.{name}", mask, len(y))
+    for (first, a), (second, b) in combinations(masks.items(), 2):
+        if both := int((a & b).sum()):
             raise InputError(
                 f"data.{first} and data.{second} overlap in {both:,} nodes "
-                f"({int(masks[first].sum()):,} and {int(masks[second].sum()):,} in "
-                "all): expected disjoint masks"
+                f"({int(a.sum()):,} and {int(b.sum()):,} in all): expected disjoint "
+                "masks"
             )
     for name, mask in masks.items():
-        size, lost = int(mask.sum()), (mask & ~labelled).nonzero().flatten()
+        size, lost = int(mask.sum()), (mask & (y < 0)).nonzero().flatten()
         if name != "train_mask":
             if len(lost):
                 notes.append(
@@ -307,34 +270,21 @@ def _masks(
                 f"data.train_mask has {len(lost):,} nodes without a label (y is -1)"
                 f"{more}"
             )
-    return {name: (mask & labelled).numpy() for name, mask in masks.items()}
+    return {name: (mask & (y >= 0)).numpy() for name, mask in masks.items()}
 
 
 def _mask(name: str, mask: Any, n: int) -> Tensor:
-    found = hint = ""
+    hint = ""
     if isinstance(mask, np.ndarray):
         mask = torch.from_numpy(mask)
-    if not isinstance(mask, Tensor):
-        found = f"is a {type(mask).__name__}"
-    elif mask.dim() == 2 and len(mask) == n and mask.shape[1] > 1:
-        found = f"has shape {list(mask.shape)}, one column per split"
-        hint = f"; pick one, e.g. data.{name} = data.{name}[:, 0]"
-    elif mask.dtype != torch.bool:
-        found = f"has dtype {mask.dtype}"
-        hint = f"; data.{name}.bool() converts zeros and ones"
-    elif mask.shape not in ((n,), (n, 1)):
-        found = f"has shape {list(mask.shape)}"
-    if found:
-        raise InputError(
-            f"data.{name} {found}: expected a bool tensor of shape [{n}]{hint}"
-        )
-    checked: Tensor = mask.cpu().reshape(n)
-    return checked
+    if isinstance(mask, Tensor) and mask.dim() == 2 and mask.size(1) > 1:
+        hint = f"; with one column per split, pick one, e.g. {name} = {name}[:, 0]"
+    elif isinstance(mask, Tensor) and mask.dtype != torch.bool:
+        hint = f"; {name}.bool() converts zeros and ones"
+    return check_tensor(name, mask, "bool", (n,), f"a bool tensor of shape [{n}]{hint}")
 
 
-def _split_alerts(
-    y: NDArray[np.int64], split: Split, class_names: list[str]
-) -> Iterator[str]:
+def _split_alerts(y: Array, split: Split, class_names: list[str]) -> Iterator[str]:
     if unseen := sorted({*y[split.val | split.test]} - {*y[split.train]}):
         yield (
             f"classes {', '.join(class_names[label] for label in unseen)} occur in "
@@ -347,21 +297,17 @@ def _split_alerts(
         )
 
 
-def _unreached(edge_index: Tensor, train: NDArray[np.bool_]) -> Iterator[str]:
+def _unreached(edge_index: Tensor, train: Mask) -> Iterator[str]:
     """How much of the graph no training label can reach over edges."""
-    n, ones = len(train), np.ones(edge_index.shape[1], dtype=np.int8)
-    graph = sp.coo_array((ones, tuple(edge_index.numpy())), shape=(n, n))
+    graph = to_scipy_sparse_matrix(edge_index, num_nodes=len(train))
     count, member = connected_components(graph, directed=False)
     reached = np.isin(np.arange(count), member[train])
-    if len(ones) and not reached.all():
+    if edge_index.numel() and not reached.all():
         yield (
             f"{int((~reached).sum()):,} of {count:,} components "
             f"({int((~reached[member]).sum()):,} nodes) have no training label: their "
             "nodes are predicted from features alone"
         )
-
-
-# What a graph says about itself
 
 
 def _metadata(data: Data, n: int, notes: list[str]) -> dict[str, Any]:
@@ -396,14 +342,14 @@ def _is_directed(data: Data) -> bool:
 
 
 def _node_ids(ids: Any, n: int) -> list[str]:
-    wanted = f"expected {n} names, one per node"
     if isinstance(ids, Tensor | np.ndarray):
         ids = ids.tolist()
-    if isinstance(ids, str | bytes | dict) or not isinstance(ids, Iterable):
-        raise InputError(f"data.node_ids is a {type(ids).__name__}: {wanted}")
-    found = list(ids)
-    if all(isinstance(one, list) for one in found):  # of a batch
-        found = [one for each in found for one in each]
+    found, problem = [], f"is a {type(ids).__name__}"
+    if isinstance(ids, Iterable) and not isinstance(ids, str | bytes | dict):
+        found = list(ids)
+        if all(isinstance(one, list) for one in found):  # of a batch
+            found = [one for each in found for one in each]
+        problem = f"has {len(found)} entries"
     if len(found) != n:
-        raise InputError(f"data.node_ids has {len(found)} entries: {wanted}")
+        raise InputError(f"data.node_ids {problem}: expected {n} names, one per node")
     return [str(one) for one in found]

@@ -103,9 +103,9 @@ TABLES: list[tuple[dict[str, Any], str]] = [
     (column(["n.a.", "17", *(f"{i},5" for i in range(40))]), r"'f' is text .*e\.g\. '0,5'"),
     # Labels
     (swap("d,10,", "d,1.5,"), r"nodes\.csv, line 5, column 'label': label '1\.5'"),
-    (labelled(["", "nan"]), "no node has a label: every entry of y is unknown"),
-    (labelled([1, 1, -1]), r"y holds only one class, '1' \(1 labels are unknown, such as -1"),
-    (labelled(["a", "a", ""]), "y holds only one class, 'a' .* expected at least two"),
+    (labelled(["", "nan"]), "no node has a label: every entry of column 'label' is"),
+    (labelled([1, 1, -1]), r"'label' holds only one class, '1' \(1 labels are unknown, such"),
+    (labelled(["a", "a", ""]), "'label' holds only one class, 'a' .* expected at least two"),
     (labelled([f"n{i}" for i in range(20)]), "'label' has 20 different labels on 20 n"),
     (labelled([*range(40), *[-1] * 60]), "40 different labels on 40 nodes"),
     # Edges

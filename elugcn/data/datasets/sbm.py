@@ -12,12 +12,12 @@ classes are exact, up to rounding.
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch_geometric.data import Data
 
 from elugcn.data.datasets.readers import dataset
-from elugcn.data.edges import sorted_distinct
 from elugcn.data.splits import generator, per_class_split
 from elugcn.errors import InputError
 
@@ -137,5 +137,6 @@ def _distinct_pairs(
         other += inside & (other >= rank)
         b = label + o.n_classes * other
         new = np.minimum(a, b) * o.n + np.maximum(a, b)
-        keys = sorted_distinct(np.concatenate([keys, new]))
+        # Sorted. torch is several times faster here than numpy, which hashes.
+        keys = torch.unique(torch.from_numpy(np.concatenate([keys, new]))).numpy()
     return keys
