@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from elugcn.errors import InputError, shown
+from elugcn.errors import InputError, first_problem
 from elugcn.training.loop import TrainSettings
 
 Direction = Literal["given", "both", "in", "out"]
@@ -109,7 +109,7 @@ def make_config(kind: type[Config], options: Mapping[str, Any], of: str) -> Conf
     try:
         return kind.model_validate({key: _plain(x) for key, x in options.items()})
     except ValidationError as error:
-        raise InputError(_first_problem(error)) from None
+        raise InputError(first_problem(error)) from None
 
 
 def unknown_option(name: str, known: Iterable[str], of: str) -> str:
@@ -135,29 +135,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value)
     return tuple(value) if isinstance(value, list) else value
-
-
-_EXPECTED = {
-    "greater_than": "greater than {gt:.10g}",
-    "greater_than_equal": "at least {ge:.10g}",
-    "less_than": "below {lt:.10g}",
-    "less_than_equal": "at most {le:.10g}",
-    "literal_error": "{expected}",
-    "bool_type": "true or false",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "dict_type": "a mapping",
-    "tuple_type": "a list",
-    "finite_number": "a finite number",
-}
-
-
-def _first_problem(error: ValidationError) -> str:
-    """What pydantic found first, in one line."""
-    problem = error.errors()[0]
-    name = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "value_error":  # a validator of ours: a sentence already
-        return problem["msg"].removeprefix("Value error, ")
-    template = _EXPECTED.get(problem["type"], "valid")
-    expected = template.format(**problem.get("ctx", {}))
-    return f"{name} must be {expected}; got {shown(problem['input'])}"

@@ -30,7 +30,9 @@ _OWN = "Separated by commas; else the experiment's own."
 @grouped
 def reproduce(
     how: RunsOptions,
-    experiment: str = typer.Argument(ALL, help=f"One of {', '.join(NAMES)}, or {ALL}."),
+    experiment: str | None = typer.Argument(
+        None, help=f"One of {', '.join(NAMES)}, or {ALL}."
+    ),
     quick: bool = typer.Option(False, "--quick", help="A small version, in minutes."),
     seeds: int | None = typer.Option(
         None, min=1, help="Runs per cell. Default: 10, or the experiment's."
@@ -61,6 +63,8 @@ def reproduce(
     from elugcn_reproduction.runner import NothingToShowError, Report
     from elugcn_reproduction.runner import reproduce as make
 
+    if experiment is None:  # all of them take days
+        raise InputError(f"name an experiment, or {ALL}: {', '.join(NAMES)}")
     chosen = get_experiments(experiment)
     named = _names(datasets, "--datasets"), _names(methods, "--methods")
     for name in named[0] or ():

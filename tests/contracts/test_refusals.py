@@ -73,7 +73,10 @@ TRAIN: list[tuple[list[str], str]] = [
     (["--data-option", "n=5"], "unknown option 'n' of dataset digits"),
     (["--data-option", "split=5"], "unknown option 'split' of"),
     (["--dataset", "sbm", "--data-option", "n"], "--data-option n: expected key=value"),
-    (["--dataset", "sbm", "--data-option", "n=ten"], "sbm option n='ten'"),
+    (
+        ["--dataset", "sbm", "--data-option", "n=-3"],
+        "sbm option n must be at least 1; got -3",
+    ),
     (["--data-dir", "nowhere", "--dataset", "cora"], "nowhere"),
     # Tables
     (["--nodes", "nodes.csv"], "--nodes requires --edges"),

@@ -204,6 +204,7 @@ def test_bench(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> 
 
 
 REFUSALS = {
+    "nothing named": (["reproduce"], "name an experiment, or all: table1, social, "),
     "experiment": (["reproduce", "table9"], "unknown experiment 'table9'"),
     "dataset": (["reproduce", "table1", "--datasets", "koala"], "unknown dataset"),
     "method": (["reproduce", "table1", "--methods", "nope"], "unknown method 'nope'"),

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from elugcn.data.datasets.readers import dataset
 from elugcn.data.splits import generator, per_class_split
-from elugcn.errors import InputError
+from elugcn.errors import InputError, first_problem
 
 Ints = NDArray[np.int64]
 
@@ -62,10 +62,7 @@ class SBMOptions(BaseModel):
         try:
             o = cls(**plain)
         except ValidationError as error:
-            first = error.errors()[0]
-            raise InputError(
-                f"sbm option {first['loc'][0]}={first['input']!r}: {first['msg']}"
-            ) from None
+            raise InputError(f"sbm option {first_problem(error)}") from None
         if o.n < 3 * o.n_classes:
             raise InputError(
                 f"sbm option n={o.n}: expected at least {3 * o.n_classes}, 3 per class"
