@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
@@ -27,6 +28,8 @@ def json_safe(value: Any) -> Any:
         return [json_safe(v) for v in value]
     if isinstance(value, Tensor | np.ndarray | np.generic):
         return json_safe(value.tolist())
+    if isinstance(value, BaseModel):
+        return json_safe(value.model_dump(mode="json"))
     return str(value) if isinstance(value, Path) else value
 
 

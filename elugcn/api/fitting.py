@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -34,9 +35,10 @@ from elugcn.training.threads import choose_threads, isolated_torch_state, thread
 MAX_SEED = 2**32 - 1  # what the generators of numpy and torch both take
 
 
-@dataclass(frozen=True)
-class GraphSummary:
+class GraphSummary(BaseModel):
     """What a saved model keeps of a graph besides labels and names."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     num_features: int
     num_edges: int
@@ -72,8 +74,11 @@ class Fitted:
     @cached_property
     def graph_summary(self) -> GraphSummary:
         """Sizes and fingerprint of the fitted graph, O(E + n·d)."""
-        edges = int(self.data.edge_index.size(1))
-        return GraphSummary(self.num_features, edges, graph_fingerprint(self.data))
+        return GraphSummary(
+            num_features=self.num_features,
+            num_edges=self.data.edge_index.size(1),
+            fingerprint=graph_fingerprint(self.data),
+        )
 
     @property
     def num_features(self) -> int:

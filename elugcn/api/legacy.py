@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from elugcn.api.config_files import RENAMED, RENAMED_OPTIONS
-from elugcn.methods.network import NetworkMethod, below
+from elugcn.methods.network import NetworkMethod, below, under
 from elugcn.methods.problem import Shapes
 from elugcn.methods.registry import config_for, get_method
 
@@ -23,14 +23,9 @@ Tensors = dict[str, Tensor]
 Part = tuple[Content, Tensors]
 
 # Stored under the same names today.
-_SAME = (
-    "elugcn", "seed", "threads", "device", "notes", "classes", "epochs", "graph_mode",
-    "history", "seconds",
-)  # fmt: skip
-_OF_THE_GRAPH = (
-    "name", "directed", "num_features", "num_edges", "class_names", "node_ids",
-    "table_schema",
-)  # fmt: skip
+_SAME = ("elugcn", "seed", "threads", "device", "notes", "classes")
+_OF_THE_GRAPH = ("name", "directed", "class_names", "node_ids", "table_schema")
+_OF_THE_RESULT = ("graph_mode", "epochs", "history", "seconds")
 # Options of an architecture that are options of the method today.
 _OPTIONS = (
     "hidden_channels", "dropout", "input_dropout", "num_layers", "norm", "residual",
@@ -54,16 +49,18 @@ def convert(saved: Content, tensors: Tensors) -> Part:
             model, weights = _read(kind, facts, own)
         else:
             model, weights = _network(method, config, facts, own)
-        kept |= _under("model", weights)
-    graph = {key: saved[key] for key in _OF_THE_GRAPH}
+        kept |= under("model", weights)
+    summary = {key: saved[key] for key in ("num_features", "num_edges")}
+    result = {key: saved[key] for key in _OF_THE_RESULT}
     content = {key: saved[key] for key in _SAME} | {
         "schema": 2,
         "method": method,
         "config": config,
-        "graph": graph | {"fingerprint": saved.get("digest")},
-        "model": model,
-        "metadata": saved["facts"],
         "reading": saved["input"],
+        "graph": {key: saved[key] for key in _OF_THE_GRAPH},
+        "graph_summary": summary | {"fingerprint": saved.get("digest")},
+        "model": model,
+        "result": result | {"metadata": saved["facts"]},
     }
     return content, kept
 
@@ -88,7 +85,7 @@ def _network(method: str, config: Content, facts: Content, tensors: Tensors) -> 
     description["scaler"] = facts["scaler"]
     scaler = {k: v for k, v in tensors.items() if k.startswith("scaler.")}
     weights = _renamed(method, config, shapes, below("model.", tensors))
-    return description, scaler | _under("network", weights)
+    return description, scaler | under("network", weights)
 
 
 def _options(facts: Content) -> Content:
@@ -120,7 +117,7 @@ def _two_view(facts: Content, tensors: Tensors) -> Part:
     given, own = _read(*source)
     summary = {k: v for k, v in tensors.items() if k.startswith("summary.")}
     extra = {"eta": facts["eta"], "summary": facts["summary"], "source": given}
-    return description | extra, weights | summary | _under("source", own)
+    return description | extra, weights | summary | under("source", own)
 
 
 def _blend(facts: Content, tensors: Tensors) -> Part:
@@ -130,7 +127,7 @@ def _blend(facts: Content, tensors: Tensors) -> Part:
     for i, member in enumerate(facts["members"]):
         parts = _read(member["kind"], member["state"], below(f"{i}.", tensors))
         members.append(parts[0])
-        own |= _under(str(i), parts[1])
+        own |= under(str(i), parts[1])
     description = {"method": "auto", "members": members, "weights": facts["weights"]}
     return description, own
 
@@ -176,7 +173,3 @@ _NAMES = (
     ("weight", "W1", False),
     ("bias", "b1", False),
 )
-
-
-def _under(name: str, tensors: Mapping[str, Tensor]) -> Tensors:
-    return {f"{name}.{key}": value for key, value in tensors.items()}

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
@@ -34,7 +34,7 @@ from elugcn.elu.utilization import LabelUtilization, Utilization
 from elugcn.engine import CSR
 from elugcn.errors import InputError
 from elugcn.methods.contract import FitResult, Model
-from elugcn.methods.network import below
+from elugcn.methods.network import below, under
 from elugcn.methods.registry import config_for, get_method
 
 SCHEMA = 2
@@ -42,10 +42,13 @@ TENSORS, DESCRIPTION = "model.safetensors", "model.json"
 _MAX_CLASS_BYTES = 2**16
 _MASKS = ("train_mask", "val_mask", "test_mask")
 _SIDES = ("left", "right")
-# Stored under the names of the attributes of the graph, ``Fitted`` and ``FitResult``.
-_OF_THE_GRAPH = ("name", "directed", "class_names", "node_ids")
 _OF_THE_FIT = ("method", "seed", "threads", "device")
-_OF_THE_RESULT = ("graph_mode", "epochs", "history", "seconds", "metadata")
+
+# JSON has no NaN; the schema of tables may be of version 1.
+_Number = Annotated[float, BeforeValidator(lambda x: math.nan if x is None else x)]
+_Schema = Annotated[
+    TableSchema | None, BeforeValidator(lambda x: x and TableSchema.parse(x))
+]
 
 
 class _Strict(BaseModel):
@@ -53,21 +56,28 @@ class _Strict(BaseModel):
 
 
 class _Graph(_Strict):
-    """The fitted graph, without edges and features."""
+    """Attributes of the fitted graph."""
 
     name: str | None
     directed: bool
-    num_features: int
-    num_edges: int
-    fingerprint: str | None
     class_names: list[str] | None
     node_ids: list[str] | None
-    table_schema: dict[str, Any] | None
+    table_schema: _Schema
 
 
 class _Classes(_Strict):
     values: list[bool | int | float | str]
     dtype: str
+
+
+class _Result(_Strict):
+    """Attributes of ``FitResult``."""
+
+    graph_mode: str
+    epochs: int
+    history: list[dict[str, _Number]]
+    seconds: dict[str, float]
+    metadata: dict[str, Any]
 
 
 class _Description(_Strict):
@@ -80,16 +90,13 @@ class _Description(_Strict):
     seed: int
     threads: int
     device: str
+    notes: list[str]
+    reading: dict[str, Any]
     classes: _Classes
     graph: _Graph
+    graph_summary: GraphSummary
     model: dict[str, Any] | None
-    graph_mode: str
-    epochs: int
-    history: list[dict[str, float | None]]
-    seconds: dict[str, float]
-    metadata: dict[str, Any]
-    reading: dict[str, Any]
-    notes: list[str]
+    result: _Result
 
 
 def save(fitted: Fitted, folder: str | Path) -> None:
@@ -101,34 +108,34 @@ def save(fitted: Fitted, folder: str | Path) -> None:
 def write_model(fitted: Fitted, folder: Path) -> None:
     """Write ``model.json`` and ``model.safetensors`` into an existing directory."""
     data, result, model = fitted.data, fitted.result, fitted.result.model
-    schema = getattr(data, "table_schema", None)
-    graph = asdict(fitted.graph_summary) | {k: data.get(k) for k in _OF_THE_GRAPH}
-    graph["table_schema"] = None if schema is None else schema.model_dump(mode="json")
     classes = fitted.classes
     kind = "object" if classes.dtype == object else classes.dtype.str
-    description: dict[str, Any] = {
+    description = {
         "schema": SCHEMA,
         "elugcn": version("elugcn"),
         **{name: getattr(fitted, name) for name in _OF_THE_FIT},
-        "config": fitted.config.model_dump(mode="json"),
-        "classes": {"values": classes.tolist(), "dtype": kind},
-        "graph": graph,
-        "model": None if model is None else model.description(),
-        **{name: getattr(result, name) for name in _OF_THE_RESULT},
-        "reading": fitted.metadata,
+        "config": fitted.config,
         "notes": fitted.notes,
+        "reading": fitted.metadata,
+        "classes": {"values": classes, "dtype": kind},
+        "graph": {name: data.get(name) for name in _Graph.model_fields},
+        "graph_summary": fitted.graph_summary,
+        "model": None if model is None else model.description(),
+        "result": {name: getattr(result, name) for name in _Result.model_fields},
     }
-    tensors: dict[str, Tensor | None] = {"logits": result.logits, "y": data.y}
-    tensors |= {name: data[name] for name in _MASKS}
+    tensors = {name: data[name] for name in ("y", *_MASKS)} | {"logits": result.logits}
     if model is not None:
-        tensors |= {f"model.{k}": v for k, v in model.tensors().items()}
-    if result.label_utilization is not None:
-        use = vars(result.label_utilization)
-        tensors |= {f"utilization.{k}": v for k, v in use.items()}
-    if result.graph is not None:
-        tensors |= _graph_tensors(result.graph)
-    tensors |= {f"baselines.{k}": v for k, v in fitted.baselines.items()}
-    write_tensors(folder / TENSORS, {k: v for k, v in tensors.items() if v is not None})
+        tensors |= under("model", model.tensors())
+    if (use := result.label_utilization) is not None:
+        known = {name: x for name, x in vars(use).items() if x is not None}
+        tensors |= under("utilization", known)
+    if isinstance(result.graph, LowRankGraph):
+        tensors |= {f"graph.{side}": getattr(result.graph, side) for side in _SIDES}
+    if isinstance(result.graph, ExplicitGraph):
+        csr = result.graph.csr
+        stored = {"crow": csr.crow, "col": csr.col, "value": csr.value}
+        tensors |= under("graph", stored)
+    write_tensors(folder / TENSORS, tensors | under("baselines", fitted.baselines))
     write_json(folder / DESCRIPTION, description)
 
 
@@ -143,7 +150,6 @@ def load(folder: str | Path) -> Fitted:
     tensors = _read_tensors(folder)
     try:
         if content["schema"] == legacy.SCHEMA:
-            _check_depth(content.get("predictor", {}), len(tensors))
             content, tensors = legacy.convert(content, tensors)
         description = _Description.model_validate(content)
         _check_tensors(description, tensors)
@@ -163,7 +169,7 @@ def attach_graph(fitted: Fitted, data: Data) -> bool:
     """
     found, stored = replace(fitted, data=data).graph_summary, fitted.graph_summary
     if stored.fingerprint is None:  # some models of version 0.1 have none
-        stored = replace(stored, fingerprint=found.fingerprint)
+        stored = stored.model_copy(update={"fingerprint": found.fingerprint})
     same = data.num_nodes == fitted.data.num_nodes and all(
         torch.equal(fitted.data[name], data[name]) for name in ("y", *_MASKS)
     )
@@ -176,19 +182,17 @@ def attach_graph(fitted: Fitted, data: Data) -> bool:
 def _read_description(folder: Path) -> dict[str, Any]:
     path = folder / DESCRIPTION
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
             f"{folder}: no saved model here ({DESCRIPTION} is missing)"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: can't be read ({_one_line(error)})") from None
-    if not isinstance(content, dict) or content.get("schema") not in (
-        legacy.SCHEMA,
-        SCHEMA,
-    ):
-        raise InputError(f"{path}: expected a saved model of schema {SCHEMA}")
-    return content
+    known = (legacy.SCHEMA, SCHEMA)
+    if isinstance(content, dict) and content.get("schema") in known:
+        return content
+    raise InputError(f"{path}: expected a saved model of schema {SCHEMA}")
 
 
 def _read_tensors(folder: Path) -> dict[str, Tensor]:
@@ -236,73 +240,71 @@ def _check_tensors(description: _Description, tensors: Mapping[str, Tensor]) -> 
         expected["graph.value"] = ((nnz,), torch.float32)
         rising = bool((crow.diff() >= 0).all()) and int(crow[0]) == 0
         _require(rising and int(crow[-1]) == nnz, "graph.crow does not fit")
-    for name, tensor in tensors.items():
+    for name, values in tensors.items():
         if name.startswith("model."):
-            floats = tensor.is_floating_point()
-            expected[name] = tensor.shape, torch.float32 if floats else tensor.dtype
+            floats = values.is_floating_point()
+            expected[name] = values.shape, torch.float32 if floats else values.dtype
         _require(name in expected, f"{name} is unknown")
-        _check_tensor(name, tensor, *expected[name])
+        shape, kind = expected[name]
+        _require(values.shape == shape, f"{name} must have shape {list(shape)}")
+        if isinstance(kind, range):
+            whole = not values.is_floating_point() and values.dtype != torch.bool
+            inside = (values >= kind.start) & (values < kind.stop)
+            fits = whole and bool(inside.all())
+            _require(fits, f"{name} must be from {kind.start} to {kind.stop - 1}")
+        else:
+            fits = values.dtype == kind and bool(values.isfinite().all())
+            _require(fits, f"{name} must be {kind} and finite")
     _require(tensors["y"].dtype == torch.int64, "y is not int64")
-    for name, count in {"class_names": c, "node_ids": n}.items():
-        values = getattr(description.graph, name)
-        fits = values is None or len(values) == count
-        _require(fits, f"{name} must have {count} entries")
-    _require(len(description.classes.values) == c, f"there must be {c} classes")
+    graph, classes = description.graph, description.classes.values
+    counts = (graph.class_names, c), (graph.node_ids, n), (classes, c)
+    for names, count in counts:
+        fits = names is None or len(names) == count
+        _require(fits, f"there must be {n} nodes and {c} classes")
     size = np.dtype(description.classes.dtype).itemsize
     _require(size <= _MAX_CLASS_BYTES, f"a class must not take {size:,} bytes")
 
 
-def _check_tensor(
-    name: str, values: Tensor, shape: tuple[int, ...], kind: range | torch.dtype
-) -> None:
-    """Check a shape, and a range of whole numbers or a dtype without NaN."""
-    _require(values.shape == shape, f"{name} must have shape {list(shape)}")
-    if isinstance(kind, torch.dtype):
-        _require(values.dtype == kind, f"{name} must be {kind}")
-        _require(bool(values.isfinite().all()), f"{name} must be finite")
-        return
-    whole = not values.is_floating_point() and values.dtype != torch.bool
-    inside = whole and bool(((values >= kind.start) & (values < kind.stop)).all())
-    _require(inside, f"{name} must be from {kind.start} to {kind.stop - 1}")
-
-
 def _rebuild(description: _Description, tensors: Mapping[str, Tensor]) -> Fitted:
-    graph, classes = description.graph, description.classes
-    use = below("utilization.", tensors)
-    about = {name: getattr(description, name) for name in _OF_THE_RESULT}
-    about["history"] = [
-        {k: math.nan if v is None else v for k, v in record.items()}
-        for record in description.history
-    ]
-    result = FitResult(
-        logits=tensors["logits"],
-        model=_restored(description, tensors),
-        label_utilization=LabelUtilization(**use) if use else None,
-        graph=_graph_from(below("graph.", tensors), description.graph_mode),
-        **about,
-    )
+    classes, own = description.classes, below("model.", tensors)
+    model = None
+    if (about := description.model) is not None:
+        model = get_method(about["method"]).restore(about, own)
+    _require(model is not None or not own, "there are weights but no model")
+    use, mode = below("utilization.", tensors), description.result.graph_mode
     data = Data(y=tensors["y"], num_nodes=tensors["y"].numel())
     data.update({name: tensors[name] for name in _MASKS})
-    known = {name: getattr(graph, name) for name in _OF_THE_GRAPH}
-    data.update({name: value for name, value in known.items() if value is not None})
-    if graph.table_schema is not None:
-        data.table_schema = TableSchema.parse(graph.table_schema)
+    data.update({name: x for name, x in description.graph if x is not None})
     fitted = Fitted(
         **{name: getattr(description, name) for name in _OF_THE_FIT},
         config=config_for(description.method, description.config),
-        data=data,
-        result=result,
-        classes=np.asarray(classes.values, dtype=classes.dtype),
         notes=tuple(description.notes),
+        data=data,
+        result=FitResult(
+            logits=tensors["logits"],
+            model=model,
+            label_utilization=LabelUtilization(**use) if use else None,
+            graph=_graph_from(below("graph.", tensors), mode),
+            **dict(description.result),
+        ),
+        classes=np.asarray(classes.values, dtype=classes.dtype),
         metadata=description.reading,
         baselines=below("baselines.", tensors),
     )
+    fitted.graph_summary = description.graph_summary
     _require(fitted.classes.ndim == 1, "classes must have one dimension")
-    sizes = graph.num_features, graph.num_edges
-    fitted.graph_summary = GraphSummary(*sizes, graph.fingerprint)
-    if result.model is not None:
-        _predict_once(fitted, result.model)
+    if model is not None:
+        _predict_once(fitted, model)
     return fitted
+
+
+def _graph_from(tensors: Mapping[str, Tensor], mode: str) -> ELUGraph | None:
+    if not tensors:
+        return None
+    if mode == "implicit":
+        return LowRankGraph(**tensors)
+    crow, col, value = (tensors[name] for name in ("crow", "col", "value"))
+    return ExplicitGraph(CSR(crow, col, value, crow.numel() - 1), mode)
 
 
 def _predict_once(fitted: Fitted, model: Model) -> None:
@@ -314,44 +316,6 @@ def _predict_once(fitted: Fitted, model: Model) -> None:
     fitted.logits_for(pair.data)
 
 
-def _restored(description: _Description, tensors: Mapping[str, Tensor]) -> Model | None:
-    """The trained model."""
-    own = below("model.", tensors)
-    if description.model is None:
-        _require(not own, "there are weights but no model")
-        return None
-    _check_depth(description.model, len(own))
-    return get_method(description.model["method"]).restore(description.model, own)
-
-
-def _check_depth(description: Any, tensors: int) -> None:
-    """Refuse more layers than there are tensors, before they are built one by one."""
-    parts = description.values() if isinstance(description, dict) else description
-    if isinstance(description, dict):
-        layers = description.get("num_layers", 0)
-        _require(isinstance(layers, int) and layers <= tensors, "too many layers")
-    for part in parts:
-        if isinstance(part, dict | list):
-            _check_depth(part, tensors)
-
-
 def _require(condition: bool, otherwise: str) -> None:
     if not condition:
         raise ValueError(otherwise)
-
-
-def _graph_tensors(graph: ELUGraph) -> dict[str, Tensor]:
-    if isinstance(graph, LowRankGraph):
-        return {"graph.left": graph.left, "graph.right": graph.right}
-    assert isinstance(graph, ExplicitGraph)
-    csr = graph.csr
-    return {"graph.crow": csr.crow, "graph.col": csr.col, "graph.value": csr.value}
-
-
-def _graph_from(tensors: Mapping[str, Tensor], mode: str) -> ELUGraph | None:
-    if not tensors:
-        return None
-    if mode == "implicit":
-        return LowRankGraph(**tensors)
-    crow, col, value = (tensors[name] for name in ("crow", "col", "value"))
-    return ExplicitGraph(CSR(crow, col, value, crow.numel() - 1), mode)

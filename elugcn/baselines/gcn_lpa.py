@@ -42,14 +42,14 @@ from elugcn.engine import (
     dropout_linear,
     row_softmax,
 )
-from elugcn.methods.options import Count, NonNegative
+from elugcn.methods.options import Count, Layers, NonNegative
 from elugcn.methods.problem import Problem, Shapes
 
 
 class GCNLPAConfig(InputDropoutConfig):
     """Options of GCN-LPA."""
 
-    num_layers: Count = 2  # L
+    num_layers: Layers = 2  # L
     lpa_steps: Count = 5  # K, steps of label propagation
     lambda_lpa: NonNegative = 1.0  # λ, the weight of the labels' term
     # Q as logits (``"softmax"``) or as probabilities (``"share"``)

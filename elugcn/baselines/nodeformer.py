@@ -57,7 +57,7 @@ from elugcn.engine import (
     spmm,
 )
 from elugcn.errors import InputError
-from elugcn.methods.options import Count, NonNegative, Positive, Probability
+from elugcn.methods.options import Count, Layers, NonNegative, Positive, Probability
 from elugcn.methods.problem import Shapes
 
 # Entries of one wider graph: 2²⁴ take 0.2 GB and a tenth of a second per product.
@@ -73,7 +73,7 @@ class NodeFormerConfig(BaselineConfig):
 
     hidden_channels: Count = 32
     dropout: Probability = 0.0
-    num_layers: Count = 2
+    num_layers: Layers = 2
     heads: Count = 4  # H
     random_features: Count = 30  # M, of the kernel
     draws: Count = 10  # S, draws of Gumbel noise

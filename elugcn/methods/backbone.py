@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from elugcn.methods.options import (
-    MAX_COUNT,
+    MAX_LAYERS,
     Count,
     Direction,
     NetworkConfig,
@@ -55,7 +55,7 @@ class GCNConfig(PropagationConfig):
 
     # "apart" gives in- and out-neighbours weights of their own.
     direction: Direction | Literal["apart"] = "given"  # type: ignore[assignment]
-    num_layers: Annotated[int, Field(ge=2, le=MAX_COUNT)] = 2  # that propagate
+    num_layers: Annotated[int, Field(ge=2, le=MAX_LAYERS)] = 2  # that propagate
     residual: bool = False  # each layer adds a linear map of its own input
     # What a linear head reads of the hidden layers; "none": no head.
     jump: Literal["none", "last", "cat", "max"] = "none"

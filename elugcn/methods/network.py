@@ -273,3 +273,8 @@ def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {
         k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)
     }
+
+
+def under(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with a name and a dot before their names."""
+    return {f"{name}.{key}": x for key, x in tensors.items()}

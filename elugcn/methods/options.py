@@ -17,9 +17,11 @@ Direction = Literal["given", "both", "in", "out"]
 FeatureNorm = Literal["auto", "row", "standard", "none"]
 # The largest whole number of an option: no count of anything is larger.
 MAX_COUNT = 2**31 - 1
+MAX_LAYERS = 1000
 
 Steps = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+Layers = Annotated[int, Field(ge=1, le=MAX_LAYERS)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 NonNegative = Annotated[float, Field(ge=0)]

@@ -286,7 +286,7 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any]] = {
     "a wrong schema of tables": (("graph", "table_schema"), {"columns": 3}),
     "a dtype of gigabytes": (("classes", "dtype"), "<U400000000"),
     "an unknown key": (("nope",), 1),
-    "no stages": (("seconds",), None),
+    "no stages": (("result", "seconds"), None),
     "a model as a list": (("model",), []),
     "no model": (("model",), None),
     "huge layers": (("model", "shapes"), HUGE),
@@ -298,9 +298,9 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any]] = {
     "no share": (("model", "eta"), math.nan),
     "a word for a number": (("model", "summary", "mean"), "x"),
     "an unknown H": (("model", "summary", "nope"), 1),
-    "billions of features": (("graph", "num_features"), 10**10),
-    "fewer features": (("graph", "num_features"), 3),
-    "another mode": (("graph_mode",), "implicit"),
+    "billions of features": (("graph_summary", "num_features"), 10**10),
+    "fewer features": (("graph_summary", "num_features"), 3),
+    "another mode": (("result", "graph_mode"), "implicit"),
 }
 
 
@@ -344,7 +344,7 @@ def test_members_that_nest_without_end_are_refused(saved: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["elugcn", "method", "config", "classes", "graph", "model", "graph_mode"]
+    "key", ["elugcn", "method", "config", "classes", "graph", "model", "result"]
 )
 def test_a_missing_key_is_named(key: str, saved: Path) -> None:
     content = json.loads((saved / "model.json").read_text("utf-8"))

@@ -257,7 +257,7 @@ def test_features_that_are_made(
     own = ["train", *tables.write(), *BARE, "--features", features, "--out", "run"]
     assert elugcn(*own).code == 0
     model = json.loads((folder / "run/model.json").read_text())
-    assert model["graph"]["num_features"] == width
+    assert model["graph_summary"]["num_features"] == width
 
 
 def test_options_reach_the_graph_and_the_method(elugcn: Command, folder: Path) -> None:
