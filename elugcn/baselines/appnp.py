@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from elugcn.baselines.common import Baseline, PerGraph, adjacency
+from elugcn.baselines.common import Baseline, PerGraph, Starts, adjacency, suggest
 from elugcn.engine import CSR, GraphInputs, dropout
 from elugcn.methods.options import (
     Count,
@@ -29,7 +29,7 @@ from elugcn.methods.options import (
     Share,
     Steps,
 )
-from elugcn.methods.problem import Shapes
+from elugcn.methods.problem import GraphTraits, Shapes
 from elugcn.models.mlp import MLP
 
 
@@ -113,3 +113,24 @@ class APPNP(Baseline[APPNPConfig]):
     summary = "an MLP spread by PageRank"
     Config = APPNPConfig
     Network = APPNPNetwork
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Restart, dropout and training."""
+        unlike = traits.neighbours_unlike
+        return suggest(
+            trial,
+            traits,
+            hidden_channels=(64, 128),
+            alpha=(0.1, 0.5, 0.9) if unlike else (0.05, 0.1, 0.2, 0.5),
+            dropout=(0.0, 0.3, 0.5) if traits.keeps_features else (0.3, 0.5, 0.7),
+            edge_dropout=(0.0, 0.5),
+            lr=(0.005, 0.01, 0.02),
+            weight_decay=(0.0, 5e-4, 5e-3),
+        )
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The authors' settings, and a common simplification of them."""
+        if traits.keeps_features:
+            whole = {"feature_norm": "none", "dropout": 0.0, "edge_dropout": 0.0}
+            return [{}, whole]
+        return [{}, {"weight_decay": 5e-4, "edge_dropout": 0.0}]

@@ -26,7 +26,7 @@ h) + E·h).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -36,8 +36,10 @@ from elugcn.baselines.common import (
     Baseline,
     BaselineObjective,
     InputDropoutConfig,
+    Starts,
     adjacency,
     pattern_of,
+    suggest_learned,
 )
 from elugcn.baselines.similar_nodes import best_partners
 from elugcn.engine import (
@@ -51,7 +53,7 @@ from elugcn.engine import (
     weighted_spmm,
 )
 from elugcn.methods.options import Count, NonNegative, Positive, Probability
-from elugcn.methods.problem import Problem, Shapes
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.models.losses import info_nce
 
 
@@ -193,3 +195,20 @@ class BAGCN(Baseline[BAGCNConfig]):
     Config = BAGCNConfig
     Network = BAGCNNetwork
     Objective = BAGCNObjective
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Shortcuts, weights of the terms, dropout and training."""
+        found = suggest_learned(
+            trial,
+            traits,
+            k=(5, 10, 20),
+            beta=(0.1, 0.5, 1.0),
+            mu=(0.1, 0.5, 1.0),
+            dropout=(0.5, 0.7),
+            lr=(0.005, 0.01),
+        )
+        return found | {"epochs": 600}
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The defaults and a larger neighbourhood; the authors published nothing."""
+        return [{}, {"k": 20, "beta": 1.0, "mu": 0.1}]

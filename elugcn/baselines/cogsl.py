@@ -37,6 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -48,7 +49,9 @@ from elugcn.baselines.common import (
     BaselineObjective,
     InputDropoutConfig,
     PerGraph,
+    Starts,
     pattern_of,
+    suggest_learned,
 )
 from elugcn.baselines.edges import Propagation, WeightedGCN
 from elugcn.engine import (
@@ -69,7 +72,7 @@ from elugcn.methods.options import (
     Share,
     Steps,
 )
-from elugcn.methods.problem import Problem, Shapes
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.models.losses import info_nce
 
 # Below this gap between the two largest probabilities its logarithm would explode.
@@ -415,3 +418,25 @@ class CoGSL(Baseline[CoGSLConfig]):
     Config = CoGSLConfig
     Network = CoGSLNetwork
     Objective = CoGSLObjective
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Views, fusion, dropout and training."""
+        found = suggest_learned(
+            trial,
+            traits,
+            hidden_channels=(16, 64),
+            restart=(0.1, 0.15, 0.3),
+            mu1=(0.1, 0.5, 1.0),
+            mu2=(0.1, 0.5),
+            lam=(0.5, 0.9),
+            dropout=(0.3, 0.5, 0.8),
+            estimator_lr=(0.001, 0.01, 0.1),
+        )
+        # Time: the second view is the larger one and grows with k.
+        large = traits.is_dense or traits.is_large
+        return found | ({"k": 20, "view_steps": 1, "mi_steps": 2} if large else {})
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """Close to what is used for Cora, and to the authors' for Citeseer."""
+        theirs = {"hidden_channels": 16, "mu1": 0.1, "mu2": 0.1, "lam": 0.5}
+        return [{}, theirs | {"restart": 0.1, "estimator_lr": 0.001}]

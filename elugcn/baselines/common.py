@@ -1,8 +1,8 @@
-"""What the baselines share: options, training, and what Â gives."""
+"""What the baselines share: options, training, search, and what Â gives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import torch
@@ -13,9 +13,11 @@ from elugcn.engine import CSR, GraphInputs
 from elugcn.methods.contract import FitContext
 from elugcn.methods.network import NetworkMethod, Supervised
 from elugcn.methods.options import MAX_COUNT, NetworkConfig, Probability, TrainConfig
-from elugcn.methods.problem import Problem, Shapes
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.training.loop import Objective
 
+# Options that a search tries first.
+Starts = list[dict[str, Any]]
 ConfigT = TypeVar("ConfigT", bound=TrainConfig)
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 Derived = TypeVar("Derived")
@@ -94,3 +96,29 @@ class PerGraph(Generic[Derived]):
         if self._last is None or self._last[0] is not adj:
             self._last = adj, self._derive(adj)
         return self._last[1]
+
+
+def choices(trial: Any, values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """One of the given values for each option."""
+    return {k: trial.suggest_categorical(k, list(v)) for k, v in values.items()}
+
+
+def suggest(trial: Any, traits: GraphTraits, **values: Sequence[Any]) -> dict[str, Any]:
+    """How the graph is read, and one of the given values for each option."""
+    reading: dict[str, Sequence[Any]] = {}
+    if traits.directed:
+        reading["direction"] = ("out", "both")
+    if traits.keeps_features:
+        reading["feature_norm"] = ("row", "none")
+    return choices(trial, reading | values)
+
+
+def suggest_learned(
+    trial: Any, traits: GraphTraits, **values: Sequence[Any]
+) -> dict[str, Any]:
+    """The same for methods that learn a graph, with dropout of X and decay."""
+    shared: dict[str, Sequence[Any]] = {}
+    if traits.keeps_features:
+        shared["input_dropout"] = (None, 0.0, 0.5)
+    decays = (0.0, 5e-4, 1e-3, 5e-3) if traits.is_dense else (5e-4, 1e-3)
+    return suggest(trial, traits, **shared, weight_decay=decays, **values)

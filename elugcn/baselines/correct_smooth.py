@@ -26,6 +26,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import CorrectAndSmooth
 
+from elugcn.baselines.common import Starts, suggest
 from elugcn.data.features import sparse_rows
 from elugcn.methods.contract import AnyMethod, FitContext, FitResult, Method, Model
 from elugcn.methods.options import (
@@ -36,7 +37,7 @@ from elugcn.methods.options import (
     Share,
     Steps,
 )
-from elugcn.methods.problem import GraphView, Problem
+from elugcn.methods.problem import GraphTraits, GraphView, Problem
 from elugcn.methods.registry import get_method
 
 
@@ -152,3 +153,28 @@ class CorrectSmooth(Method[CorrectSmoothConfig]):
         config = self.Config.model_validate(description["config"])
         method, _ = config.base_model()
         return CorrectSmoothModel(method.restore(description["base"], tensors), config)
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """The base model, its training, and both propagations."""
+        kept = traits.keeps_features
+        alphas = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+        return suggest(
+            trial,
+            traits,
+            base=("mlp", "linear", "gcn"),
+            dropout=(0.0, 0.3, 0.5) if kept else (0.3, 0.5, 0.7),
+            lr=(0.005, 0.01, 0.02),
+            weight_decay=(5e-4, 5e-3),
+            correction_alpha=alphas,
+            smoothing_alpha=alphas,
+            autoscale=(True, False),
+        )
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """One for each base; the linear one is trained as SGC is."""
+        mlp: dict[str, Any] = {}
+        if traits.keeps_features:
+            mlp = {"feature_norm": "none", "dropout": 0.0, "weight_decay": 5e-3}
+        linear = {"base": "linear", "lr": 0.2, "weight_decay": 5e-6}
+        starts = [mlp, {"base": "gcn"}, linear]
+        return [s | {"direction": "out"} if traits.directed else s for s in starts]

@@ -15,15 +15,17 @@ O(nnz(X)·k·h + E·k·h) time and O(E·k) memory, for E edges and k heads of wi
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
-from elugcn.baselines.common import Baseline, BaselineConfig, adjacency
+from elugcn.baselines.common import Baseline, BaselineConfig, Starts, adjacency, suggest
 from elugcn.engine import CSR, GraphInputs, attend, dropout, dropout_linear
 from elugcn.methods.options import Count, Positive, Probability
-from elugcn.methods.problem import Shapes
+from elugcn.methods.problem import GraphTraits, Shapes
 
 
 class GATConfig(BaselineConfig):
@@ -108,3 +110,25 @@ class GAT(Baseline[GATConfig]):
     summary = "attention over neighbours"
     Config = GATConfig
     Network = GATNetwork
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Width, heads, dropout and training."""
+        return suggest(
+            trial,
+            traits,
+            hidden_channels=(8, 16),
+            heads=(4, 8),
+            out_heads=(1, 8),
+            dropout=(0.0, 0.3, 0.6) if traits.keeps_features else (0.3, 0.5, 0.6),
+            attention_dropout=(0.0, 0.3, 0.6),
+            lr=(0.005, 0.01),
+            weight_decay=(0.0, 5e-4, 1e-3, 5e-3),
+        )
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The authors' settings for Cora and Citeseer, and for Pubmed."""
+        pubmed = {"out_heads": 8, "lr": 0.01, "weight_decay": 1e-3}
+        kept = {"feature_norm": "none", "dropout": 0.0, "attention_dropout": 0.3}
+        if traits.keeps_features:
+            return [{}, kept | {"weight_decay": 5e-3}]
+        return [pubmed, {}] if traits.is_large else [{}, pubmed]

@@ -11,8 +11,11 @@ O(nnz(X)·h + nnz(Â)·h).
 
 from __future__ import annotations
 
-from elugcn.baselines.common import Baseline
+from typing import Any
+
+from elugcn.baselines.common import Baseline, Starts, suggest
 from elugcn.methods.backbone import GCNConfig, build_gcn
+from elugcn.methods.problem import GraphTraits
 
 
 class GCN(Baseline[GCNConfig]):
@@ -22,3 +25,39 @@ class GCN(Baseline[GCNConfig]):
     summary = "two graph convolutions"
     Config = GCNConfig
     Network = staticmethod(build_gcn)
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Width, dropout and training; the backbone where edges are many or unlike."""
+        values: dict[str, Any] = {
+            "hidden_channels": (16, 64, 128),
+            "lr": (0.005, 0.01, 0.02),
+            "weight_decay": (0.0, 5e-5, 5e-4, 2e-3, 1e-2),
+        }
+        if traits.keeps_features:
+            values |= {"input_dropout": (0.0, 0.2, 0.5), "residual": (False, True)}
+        if traits.directed or traits.neighbours_unlike or traits.keeps_features:
+            values["norm"] = ("none", "layer", "batch", "l2")
+            values["jump"] = ("none", "last", "cat", "max")
+            values["num_layers"] = (2, 3)
+        if traits.directed:
+            values["direction"] = ("out", "apart", "both")
+        out = suggest(trial, traits, **values)
+        return out | {"dropout": trial.suggest_float("dropout", 0.0, 0.8, step=0.1)}
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """Kipf and Welling's settings; those of Dir-GNN where edges have directions."""
+        starts: Starts = [{}, {"hidden_channels": 16, "dropout": 0.5}]
+        if traits.keeps_features:
+            starts += [
+                {"dropout": 0.5, "norm": "layer"},
+                {"dropout": 0.5, "norm": "batch", "residual": True}
+                | {"feature_norm": "none", "input_dropout": 0.0, "weight_decay": 1e-2},
+            ]
+        if traits.directed:
+            starts += [
+                {"direction": "out", "num_layers": 3, "jump": "cat", "norm": "l2"}
+                | {"dropout": 0.0, "hidden_channels": 128, "weight_decay": 0.0},
+                {"direction": "both", "hidden_channels": 128, "dropout": 0.5}
+                | {"lr": 0.005, "weight_decay": 0.0},
+            ]
+        return starts

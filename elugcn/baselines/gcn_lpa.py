@@ -33,6 +33,8 @@ from elugcn.baselines.common import (
     BaselineObjective,
     InputDropoutConfig,
     PerGraph,
+    Starts,
+    suggest,
 )
 from elugcn.engine import (
     CSR,
@@ -43,7 +45,7 @@ from elugcn.engine import (
     row_softmax,
 )
 from elugcn.methods.options import Count, Layers, NonNegative
-from elugcn.methods.problem import Problem, Shapes
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 
 class GCNLPAConfig(InputDropoutConfig):
@@ -160,3 +162,28 @@ class GCNLPA(Baseline[GCNLPAConfig]):
     Config = GCNLPAConfig
     Network = GCNLPANetwork
     Objective = GCNLPAObjective
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Width, label propagation, dropout and training."""
+        keep = traits.keeps_features
+        return suggest(
+            trial,
+            traits,
+            hidden_channels=(16, 32, 64),
+            lpa_steps=(1, 2, 5),
+            lambda_lpa=(0.5, 1.0, 2.0, 10.0),
+            lpa_loss=("softmax", "share"),
+            dropout=(0.2, 0.5, 0.8),
+            input_dropout=(None, 0.0, 0.5) if keep else (None,),
+            lr=(0.005, 0.01, 0.05),
+            weight_decay=(0.0, 1e-4, 5e-4, 5e-3),
+        )
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The defaults, and the authors' settings for Coauthor with a smaller lr."""
+        theirs = {"hidden_channels": 32, "lpa_steps": 2, "lambda_lpa": 2.0}
+        theirs |= {"dropout": 0.2, "weight_decay": 1e-4}
+        if not traits.keeps_features:
+            return [{}, theirs]
+        plain = {"feature_norm": "none", "input_dropout": 0.0}
+        return [{}, theirs, plain | {"dropout": 0.5, "weight_decay": 5e-3}]

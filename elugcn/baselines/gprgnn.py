@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elugcn.baselines.common import Baseline
+from elugcn.baselines.common import Baseline, Starts, suggest
 from elugcn.baselines.polynomial import FilterConfig, FilteredMLP
 from elugcn.methods.options import Share, Steps
-from elugcn.methods.problem import Shapes
+from elugcn.methods.problem import GraphTraits, Shapes
 from elugcn.training.loop import TrainSettings
 
 
@@ -69,3 +69,32 @@ class GPRGNN(Baseline[GPRGNNConfig]):
         """γ says whether neighbours were alike."""
         assert isinstance(network, GPRGNNNetwork)
         return {"gamma": network.gamma.tolist()}
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """The first filter, dropout and training."""
+        values: dict[str, Any] = {
+            "alpha": (0.1, 0.2, 0.5, 0.9),
+            "dropout": (0.3, 0.5, 0.7, 0.8),
+            "propagation_dropout": (0.0, 0.5, 0.7),
+            "lr": (0.002, 0.01, 0.05),
+            "weight_decay": (0.0, 5e-4, 5e-3),
+            "hidden_channels": (64, 128),
+        }
+        if traits.neighbours_unlike:
+            values["alpha"] = (0.0, 0.5, 1.0)
+        if traits.keeps_features:
+            values["input_dropout"] = (0.0, 0.5)
+        return suggest(trial, traits, **values)
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The authors' settings for graphs of this kind."""
+        if traits.neighbours_unlike:  # Chameleon, Squirrel
+            wiki = {"lr": 0.05, "weight_decay": 0.0, "propagation_dropout": 0.7}
+            return [wiki | {"alpha": 1.0}, wiki | {"alpha": 0.0}]
+        if traits.keeps_features:
+            kept = {"feature_norm": "none", "input_dropout": 0.0}
+            return [{}, kept | {"weight_decay": 5e-3}]
+        if traits.is_dense:  # Photo, Computers
+            photo = {"alpha": 0.5, "weight_decay": 0.0}
+            return [photo, photo | {"lr": 0.05}]
+        return [{}, {"lr": 0.05, "alpha": 0.2}]  # Cora and Citeseer; Pubmed

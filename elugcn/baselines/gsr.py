@@ -41,7 +41,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elugcn.baselines.common import InputDropoutConfig
+from elugcn.baselines.common import InputDropoutConfig, Starts, suggest_learned
 from elugcn.baselines.netmf import netmf_embedding
 from elugcn.baselines.similar_nodes import best_pairs, least_similarity
 from elugcn.engine import CSR, Features, GraphInputs, normalized_adjacency
@@ -55,7 +55,7 @@ from elugcn.methods.options import (
     Share,
     Steps,
 )
-from elugcn.methods.problem import Problem, Shapes
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.models.two_view_gcn import TwoViewGCN
 from elugcn.training.progress import Progress
 
@@ -336,3 +336,30 @@ class GSR(NetworkMethod[GSRConfig]):
         result.metadata["pairs_added"] = added.size(1)
         result.metadata["pairs_removed"] = removed.size(1)
         return result
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """The contrast, the refinement, dropout and decay."""
+        dense = traits.is_dense
+        found = suggest_learned(
+            trial,
+            traits,
+            intra=(0.25, 0.5, 0.75, 1.0),
+            feature_weight=(0.0, 0.25, 0.5, 0.75, 1.0),
+            add=(0.0, 0.25, 0.5) if dense else (0.0, 0.25, 0.5, 0.75),
+            remove=(0.0, 0.1, 0.2) if dense else (0.0,),
+            dropout=(0.5, 0.7),
+        )
+        # A shorter pre-training, of which the slow copy gets as far as in 500 steps
+        # with a momentum of 0.999.
+        if dense:
+            short = {"pretrain_steps": 60, "pretrain_batch": 4096, "momentum": 0.992}
+            return found | short
+        if traits.is_large:
+            return found | {"pretrain_steps": 100, "momentum": 0.995}
+        return found
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The authors' settings: where nodes have many neighbours, edges go."""
+        if traits.is_dense:
+            return [{"add": 0.0, "remove": 0.1}, {"add": 0.5, "feature_weight": 0.5}]
+        return [{}, {"feature_weight": 0.5, "add": 0.5}]

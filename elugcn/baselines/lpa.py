@@ -6,12 +6,15 @@ rows put back after every step. O(steps·nnz(Â)·c).
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
+from elugcn.baselines.common import Starts, choices
 from elugcn.elu.label_propagation import LabelGraph, label_operator, propagate_labels
 from elugcn.methods.contract import FitContext, FitResult, Method
 from elugcn.methods.options import Count, MethodConfig, Share
-from elugcn.methods.problem import Problem
+from elugcn.methods.problem import GraphTraits, Problem
 
 
 class LPAConfig(MethodConfig):
@@ -47,3 +50,20 @@ class LPA(Method[LPAConfig]):
         logits = share.clamp(min=1e-12).log()
         metadata = {"unreached": int(unreached.sum())}
         return FitResult(logits=logits, seconds=context.seconds, metadata=metadata)
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Steps, share of the neighbours, and what labels travel by."""
+        values: dict[str, Any] = {
+            "lpa_steps": (1, 3, 10, 50),
+            "lpa_alpha": (0.5, 0.8, 0.9, 1.0),
+            "lpa_graph": ("edges", "coupled"),
+        }
+        if traits.directed:
+            values["direction"] = ("out", "both")
+        return choices(trial, values)
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """Far, near, and by shared neighbours where edges have a direction."""
+        coupled = {"lpa_graph": "coupled", "lpa_steps": 1, "lpa_alpha": 1.0}
+        starts: Starts = [{}, {"lpa_steps": 3}]
+        return [*starts, coupled | {"direction": "out"}] if traits.directed else starts

@@ -23,6 +23,7 @@ O(nnz(X)·h + E·s + n·k·h) for a scorer of width s.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -33,6 +34,8 @@ from elugcn.baselines.common import (
     BaselineObjective,
     InputDropoutConfig,
     PerGraph,
+    Starts,
+    suggest,
 )
 from elugcn.baselines.edges import EdgeScorer, Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import (
@@ -46,7 +49,7 @@ from elugcn.engine import (
     some_entries,
 )
 from elugcn.methods.options import Count, NonNegative
-from elugcn.methods.problem import Shapes
+from elugcn.methods.problem import GraphTraits, Shapes
 
 COLDEST = 0.05
 # Edges scored at once where no gradient is needed, so that they stay in the cache.
@@ -149,3 +152,25 @@ class NeuralSparse(Baseline[NeuralSparseConfig]):
     Config = NeuralSparseConfig
     Network = NeuralSparseNetwork
     Objective = NeuralSparseObjective
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Edges per node, width, temperature, dropout and training."""
+        dense = traits.is_dense
+        values: dict[str, Any] = {
+            "k": (5, 10, 15, 30, 40) if dense else (3, 5, 10, 15),
+            "hidden_channels": (64, 128),
+            "rate": (1e-4, 1e-3, 1e-2),
+            "dropout": (0.5, 0.7, 0.8),
+            "lr": (0.005, 0.01),
+            "weight_decay": (0.0, 5e-4, 1e-3, 5e-3) if dense else (5e-4, 1e-3),
+        }
+        if dense:
+            values["input_dropout"] = (None, 0.0, 0.5, 0.8)
+        return suggest(trial, traits, **values)
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The authors' settings for Cora, or more edges where nodes have many."""
+        if traits.is_dense:
+            more = {"k": 30, "dropout": 0.5, "weight_decay": 5e-4}
+            return [{"k": 15, "input_dropout": 0.8}, more | {"input_dropout": 0.5}]
+        return [{}, {"dropout": 0.5}]

@@ -25,6 +25,8 @@ that of a new uniform sample. An epoch costs O(nnz(X)·h + L·(n·H·S·M·h + E
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -37,7 +39,9 @@ from elugcn.baselines.common import (
     BaselineConfig,
     BaselineObjective,
     PerGraph,
+    Starts,
     adjacency,
+    suggest,
 )
 from elugcn.baselines.kernel_attention import (
     gumbel_keys,
@@ -58,7 +62,7 @@ from elugcn.engine import (
 )
 from elugcn.errors import InputError
 from elugcn.methods.options import Count, Layers, NonNegative, Positive, Probability
-from elugcn.methods.problem import Shapes
+from elugcn.methods.problem import GraphTraits, Shapes
 
 # Entries of one wider graph: 2²⁴ take 0.2 GB and a tenth of a second per product.
 MAX_ENTRIES = 2**24
@@ -251,3 +255,28 @@ class NodeFormer(Baseline[NodeFormerConfig]):
     Config = NodeFormerConfig
     Network = NodeFormerNetwork
     Objective = NodeFormerObjective
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Width, dropout, how far edges reach, and training."""
+        # Neighbours of neighbours join almost all pairs where nodes have many.
+        far = (1, 2) if traits.is_large else (1, 2, 3)
+        return suggest(
+            trial,
+            traits,
+            hidden_channels=(32, 64, 128) if traits.directed else (32, 64),
+            dropout=(0.0, 0.3, 0.5),
+            lr=(0.001, 0.005, 0.01),
+            weight_decay=(0.0, 5e-4, 5e-3),
+            rb_order=(0, 1) if traits.is_dense else far,
+            lambda_link=(0.1, 0.5, 1.0),
+        )
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The authors' settings for the citation graphs, or for graphs like Photo."""
+        if traits.is_dense:
+            near = {"dropout": 0.5, "lr": 0.01, "lambda_link": 0.1}
+            return [near, {"dropout": 0.3, "lr": 0.005, "lambda_link": 0.5}]
+        if traits.is_large:
+            far = {"rb_order": 2, "dropout": 0.3}
+            return [far | {"lr": 0.001}, far | {"lr": 0.005}]
+        return [{"rb_order": 3}, {"rb_order": 3, "dropout": 0.5, "weight_decay": 5e-3}]

@@ -21,17 +21,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import scipy.sparse as sp
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from elugcn.baselines.common import Baseline, PerGraph
+from elugcn.baselines.common import Baseline, PerGraph, Starts, suggest
 from elugcn.baselines.polynomial import FilterConfig, FilteredMLP
 from elugcn.engine import CSR, GraphInputs
 from elugcn.methods.options import Count, NonNegative, Positive, Probability
-from elugcn.methods.problem import Shapes
+from elugcn.methods.problem import GraphTraits, Shapes
 from elugcn.training.loop import TrainSettings
 
 
@@ -128,3 +129,64 @@ class PCNet(Baseline[PCNetConfig]):
         theta = {"lr": config.lr_theta, "weight_decay": config.weight_decay_theta}
         groups = {"mlp.W2": out, "mlp.b2": out, "theta": theta}
         return replace(config.training(), param_groups=groups)
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """The filter, dropout and training."""
+        values: dict[str, Any] = {
+            "heat": (0.0, 0.2, 0.5, 1.0),
+            "shift": (1.0, 1.3, 1.5),
+            "scale": (0.5, 1.0, 2.0),
+            "dropout": (0.0, 0.35, 0.7),
+            "propagation_dropout": (0.0, 0.35, 0.75, 0.9),
+            "lr": (0.005, 0.01, 0.05),
+            "weight_decay": (5e-5, 5e-4, 2e-3, 5e-3),
+        }
+        if traits.neighbours_unlike:
+            # Few terms: powers grow at hubs.
+            values |= {"self_loops": (True, False), "terms": (4, 6, 10)}
+            values |= {"heat": (0.0, 1.0, 1.7, 2.0), "shift": (1.0, 1.3, 1.8)}
+            values |= {"weight_decay": (0.0, 5e-5, 1e-3)}
+        if traits.keeps_features:
+            values["input_dropout"] = (0.0, 0.25)
+        return suggest(trial, traits, **values)
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The authors' settings for graphs of this kind, where they have some."""
+        if traits.neighbours_unlike:
+            return [_SQUIRREL, _CHAMELEON, {}]
+        if traits.is_dense:
+            kept = [_KEPT_FEATURES] if traits.keeps_features else []
+            return [{}, _MANY_EDGES, *kept]
+        return [_PUBMED, {}] if traits.is_large else [{}, _CITESEER]
+
+
+_CITESEER: dict[str, Any] = {
+    "order": 4, "heat": 0.2, "shift": 1.5, "scale": 0.5, "lr_out": 0.1,
+    "lr_theta": 0.005, "weight_decay_theta": 5e-5, "input_dropout": 0.0,
+    "dropout": 0.7, "propagation_dropout": 0.75,
+}  # fmt: skip
+_PUBMED: dict[str, Any] = {
+    "scale": 0.5, "lr": 0.01, "lr_out": 0.1, "lr_theta": 0.005, "weight_decay": 5e-3,
+    "weight_decay_theta": 5e-3, "input_dropout": 0.85, "dropout": 0.05,
+    "propagation_dropout": 0.35,
+}  # fmt: skip
+_SQUIRREL: dict[str, Any] = {
+    "order": 5, "terms": 4, "heat": 1.7, "shift": 1.8, "scale": 0.5, "lr": 0.1,
+    "lr_theta": 0.1, "weight_decay": 5e-5, "weight_decay_out": 5e-5,
+    "weight_decay_theta": 5e-6, "input_dropout": 0.85, "dropout": 0.0,
+    "propagation_dropout": 0.0,
+}  # fmt: skip
+_CHAMELEON: dict[str, Any] = {
+    "terms": 4, "heat": 2.0, "shift": 1.8, "exponent": 0.35, "scale": 0.5, "lr": 0.1,
+    "weight_decay": 1e-3, "weight_decay_out": 1e-3, "input_dropout": 0.8,
+    "dropout": 0.9, "propagation_dropout": 0.05,
+}  # fmt: skip
+# The authors have no settings for the graphs that these two are for.
+_MANY_EDGES: dict[str, Any] = {
+    "scale": 0.5, "propagation_dropout": 0.35, "weight_decay": 5e-4,
+    "weight_decay_out": 5e-4, "lr": 0.01,
+}  # fmt: skip
+_KEPT_FEATURES: dict[str, Any] = {
+    "scale": 0.5, "propagation_dropout": 0.0, "weight_decay": 2e-3, "lr": 0.01,
+    "input_dropout": 0.0, "feature_norm": "none",
+}  # fmt: skip

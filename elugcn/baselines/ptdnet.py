@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -46,11 +46,13 @@ from elugcn.baselines.common import (
     BaselineObjective,
     InputDropoutConfig,
     PerGraph,
+    Starts,
+    suggest_learned,
 )
 from elugcn.baselines.edges import EdgeScorer, Propagation, WeightedGCN, off_diagonal
 from elugcn.engine import CSR, Features, GraphInputs, dropout_linear
 from elugcn.methods.options import Count, NonNegative, Probability
-from elugcn.methods.problem import Problem, Shapes
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 HOTTEST, COLDEST = 2.0, 0.05
 
@@ -231,3 +233,27 @@ class PTDNet(Baseline[PTDNetConfig]):
     Config = PTDNetConfig
     Network = PTDNetNetwork
     Objective = PTDNetObjective
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Weights of the terms, gates, dropout and training."""
+        dense = traits.is_dense
+        found = suggest_learned(
+            trial,
+            traits,
+            lambda_edges=(0.0, 0.01, 0.1),
+            # The largest singular value grows with the degrees.
+            lambda_rank=(0.0, 1e-4, 1e-3) if dense else (0.0, 1e-3, 1e-2),
+            lambda_cons=(0.01, 0.1, 0.5, 1.0) if dense else (0.1, 1.0, 5.0, 27.0),
+            # γ near the authors' 0 leaves more gates open where nothing is drawn.
+            gamma=(-0.1,) if dense else (-0.1, -0.01),
+            dropout=(0.3, 0.5, 0.7),
+            lr=(0.001, 0.005, 0.01),
+        )
+        return found | ({"hidden_channels": 64} if dense else {})
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The defaults, and the authors' weights of the terms for Cora."""
+        if traits.is_dense:
+            return [{}, {"lambda_rank": 0.0, "lambda_cons": 0.1}]
+        theirs = {"lambda_edges": 0.1, "lambda_rank": 0.01, "lambda_cons": 27.0}
+        return [{"gamma": -0.01}, theirs | {"gamma": -0.01, "lr": 0.001}]

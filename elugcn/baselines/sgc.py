@@ -11,16 +11,16 @@ per dataset, here it is the first value in its code.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from elugcn.baselines.common import Baseline, adjacency
+from elugcn.baselines.common import Baseline, Starts, adjacency, suggest
 from elugcn.engine import CSR, SPARSE_DENSITY, Features, GraphInputs
 from elugcn.methods.network import SupervisedRows
 from elugcn.methods.options import Count, NonNegative, Positive, Steps, TrainConfig
-from elugcn.methods.problem import Problem, Shapes
+from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 
 class SGCConfig(TrainConfig):
@@ -86,3 +86,15 @@ class SGC(Baseline[SGCConfig]):
     Config = SGCConfig
     Network = SGCNetwork
     Objective = SmoothedRows
+
+    def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
+        """Order, learning rate and decay."""
+        out = suggest(trial, traits, order=(1, 2, 3, 4)) | {"epochs": 500}
+        out["lr"] = trial.suggest_float("lr", 0.02, 0.5, log=True)
+        decay = trial.suggest_float("weight_decay", 1e-7, 1e-3, log=True)
+        return out | {"weight_decay": decay}
+
+    def starting_points(self, traits: GraphTraits) -> Starts:
+        """The authors' settings, with more epochs."""
+        kept = [{"epochs": 500, "feature_norm": "none"}]
+        return [{"epochs": 500}, *(kept if traits.keeps_features else [])]

@@ -22,7 +22,6 @@ from torch_geometric.data import Data
 from elugcn.engine import Workspace
 from elugcn.methods.options import Config as ConfigT
 from elugcn.methods.problem import GraphTraits, Problem
-from elugcn.methods.spaces import starts, suggested
 from elugcn.training.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -130,11 +129,11 @@ class Method(ABC, Generic[ConfigT]):
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Options that an Optuna trial suggests, for a graph with these traits."""
-        return suggested(self.name, trial, traits)
+        return {}
 
     def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
         """Options that a search tries first: settings of the method's authors."""
-        return starts(self.name, traits)
+        return []
 
 
 AnyMethod = Method[Any]

@@ -118,11 +118,6 @@ class GraphTraits:
         return self.sparse_features and self.is_dense
 
     @property
-    def has_few_features(self) -> bool:
-        """Whether propagated features fit as a dense matrix."""
-        return self.num_features <= 1_000
-
-    @property
     def neighbours_unlike(self) -> bool:
         """Whether edges mostly join different classes; False if that is not known."""
         return self.homophily < 0.5
