@@ -1,7 +1,7 @@
-"""The ELU graph S* in closed form (eq. 8, 10 and 11), as two n×c factors.
+"""The ELU graph S* in closed form (eq. 9, 10 and 11), as two n×c factors.
 
 H (n×c) is the output of a pre-trained model, Q (n×c) the influence of each class on
-each node, β the ridge. S* minimises ‖Q − S H‖² + β‖S‖². The solution (eq. 8)
+each node, β the ridge. S* minimises ‖Q − S H‖² + β‖S‖². The solution (eq. 9)
 S* = Q Hᵀ (HHᵀ + βI_n)⁻¹ and its form by the Woodbury identity (eq. 11) both simplify to
 
     S* = Q G⁻¹ Hᵀ,    G = HᵀH + βI_c
@@ -175,7 +175,7 @@ def learn_elu_graph(
         lpa: Label distribution n×c, for ``init="lpa"``.
         k: Updates of Q.
         beta: Ridge β > 0.
-        form: ``"paper"`` (eq. 8, 11) or ``"transposed"`` (public code).
+        form: ``"paper"`` (eq. 9, 11) or ``"transposed"`` (public code).
         init: Rows of Q⁽⁰⁾ without a label: ``"lpa"``, ``"zero"`` or ``"mlp"``. None:
             ``"lpa"`` if ``lpa`` is given, else ``"mlp"``.
         damping: Share of the previous Q in each update, in [0, 1).

@@ -50,7 +50,7 @@ class TwoViewObjective(Supervised):
             self.extra = (self.head,)
 
     def loss(self, epoch: int) -> Tensor:
-        """The objective of one epoch; eq. 12 unless there are several draws."""
+        """The objective of one epoch; eq. 13 unless there are several draws."""
         config, head = self.config, self.head
         ramp = config.ramp(epoch)
         views = self.gcn.views(self.inputs, config.draws)

@@ -187,7 +187,7 @@ def train_two_views(
     source: Model | None,
     stage: int = 2,
 ) -> TwoViewFit:
-    """Train the GCN on Â and S* (eq. 12), then choose η if the options say so.
+    """Train the GCN on Â and S* (eq. 13), then choose η if the options say so.
 
     ``graph`` holds S* in factors, before scaling; ``source`` is the model that gave H.
     """

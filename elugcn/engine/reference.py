@@ -202,7 +202,7 @@ def two_view_loss(
     entropy_weight: float,
     contrast: str = "similarity",
 ) -> Tensor:
-    """CE(Ŷ, Y) + λ L_con (eq. 12) of both views, O(n·c²).
+    """CE(Ŷ, Y) + λ L_con (eq. 12, 13) of both views, O(n·c²).
 
         Ŷ = softmax((1−η) H̄ + η H̃)
         L = Σ w_i CE(ŷ_i, y_i) + λ₁ contrast(P̄, P̃) + λ₂ entropy(Ŷ)

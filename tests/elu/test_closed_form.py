@@ -36,7 +36,7 @@ def drawn(
     return H.to(dtype), Q.to(dtype)
 
 
-def equation_8(Q: Tensor, H: Tensor, beta: float) -> Tensor:
+def equation_9(Q: Tensor, H: Tensor, beta: float) -> Tensor:
     """QHᵀ (HHᵀ + βI_N)⁻¹, with the N×N inverse."""
     return Q @ H.T @ torch.linalg.inv(H @ H.T + beta * torch.eye(len(H)).to(H))
 
@@ -49,9 +49,9 @@ def equation_11(Q: Tensor, H: Tensor, beta: float) -> Tensor:
 
 
 def dense_s(Q: Tensor, H: Tensor, beta: float, form: Form) -> Tensor:
-    """Eq. 8, or HQᵀ (HHᵀ + βI_N)⁻¹."""
+    """Eq. 9, or HQᵀ (HHᵀ + βI_N)⁻¹."""
     if form == "paper":
-        return equation_8(Q, H, beta)
+        return equation_9(Q, H, beta)
     return H @ Q.T @ torch.linalg.inv(H @ H.T + beta * torch.eye(len(H)).to(H))
 
 
@@ -67,12 +67,12 @@ def from_factors(Q: Tensor, H: Tensor, beta: float, form: Form) -> Tensor:
 
 @given(SIZES, BETAS)
 @settings(max_examples=60)
-def test_factors_are_equations_8_and_11(
+def test_factors_are_equations_9_and_11(
     size: tuple[int, int, int], beta: float
 ) -> None:
     H, Q = drawn(*size)
     S = from_factors(Q, H, beta, "paper")
-    torch.testing.assert_close(S, equation_8(Q, H, beta), rtol=1e-7, atol=1e-9)
+    torch.testing.assert_close(S, equation_9(Q, H, beta), rtol=1e-7, atol=1e-9)
     torch.testing.assert_close(S, equation_11(Q, H, beta), rtol=1e-7, atol=1e-9)
 
 

@@ -37,7 +37,7 @@ def objective(pseudo: bool = False, **options: Any) -> tuple[TwoViewObjective, P
 def written_out(
     one: TwoViewObjective, problem: Problem, views: list[Tensor], share: float
 ) -> Tensor:
-    """Eq. 12 with several draws, and GRAND's eq. 5 and 6, as printed."""
+    """Eq. 13 with several draws, and GRAND's eq. 5 and 6, as printed."""
     config, targets = one.config, one.targets
     both = config.uses_elu_view
     outputs = [mixed([z, views[-1]], config.eta) for z in views[:-1]] if both else views
@@ -99,7 +99,7 @@ def test_the_objective_written_out(
 
 
 def test_one_pass_has_the_gradients_of_the_sum() -> None:
-    """The fused eq. 12 against autograd of what is printed."""
+    """The fused eq. 13 against autograd of what is printed."""
     one, problem = objective(pseudo=True, dropout=0.0)
     assert one.head is not None
     weights = [*one.network.parameters(), *one.head.parameters()]

@@ -127,7 +127,7 @@ def test_options_reach_the_graph(
 
 
 def test_the_text_to_the_letter(checked: Draw) -> None:
-    """Eq. 8, 10 and the threshold with dense matrices, and an H without a ReLU."""
+    """Eq. 9, 10 and the threshold with dense matrices, and an H without a ReLU."""
     graph = checked(0, label_rate=0.2)
     result = fit(graph, "elu-gcn", **(dict(THE_TEXT) | {"epochs": 10, "eta": 0.4}))
     model, data = result.model, graph.data
@@ -147,14 +147,14 @@ def test_the_text_to_the_letter(checked: Draw) -> None:
     Q[known, y[known]] = 1.0
     Y = Q[known]
 
-    def equation_8(Q: np.ndarray) -> np.ndarray:
+    def equation_9(Q: np.ndarray) -> np.ndarray:
         out: np.ndarray = Q @ H.T @ np.linalg.inv(H @ H.T + np.eye(len(H)))
         return out
 
     for _ in range(2):
-        Q = equation_8(Q) @ Q
+        Q = equation_9(Q) @ Q
         Q[known] = Y
-    S = equation_8(Q)
+    S = equation_9(Q)
     rank = math.ceil(0.9 * S.size)
     S[np.abs(S) < np.sort(np.abs(S), axis=None)[rank - 1] * (1 - 1e-4)] = 0.0
     assert result.graph is not None

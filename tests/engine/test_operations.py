@@ -283,7 +283,7 @@ def targets_of(n: int, c: int, kinds: str = "both") -> LossTargets:
 def dense_loss(
     original: Tensor, elu: Tensor, w: Tensor, b: Tensor, t: LossTargets, **o: Any
 ) -> Tensor:
-    """Eq. 12, written out."""
+    """Eq. 13, written out."""
     m = (1 - o["eta"]) * original + o["eta"] * elu
     loss = (F.cross_entropy(m, t.target, reduction="none") * t.weight).sum()
     y = m.softmax(dim=1)

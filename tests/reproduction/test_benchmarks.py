@@ -114,7 +114,7 @@ def test_an_epoch_trains_and_validates(kind: type) -> None:
     assert accuracies[-1] == pytest.approx(float(right[data.val_mask].float().mean()))
 
 
-def test_the_explicit_graph_solves_equation_8() -> None:
+def test_the_explicit_graph_solves_equation_9() -> None:
     h, labels, lpa = (t.double() if t.is_floating_point() else t for t in draw(60))
     graph = learn_elu_graph(h, labels, lpa=lpa, k=2, beta=0.5)
     q = graph.left
