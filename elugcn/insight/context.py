@@ -28,17 +28,16 @@ class DiagnosisContext:
     """What a fit left, on the CPU. Nothing is trained again.
 
     What has to be derived is derived when it is first read, and shared.
-
-    Args:
-        fitted: From ``fit``, or ``fitted_`` of a classifier.
     """
 
     def __init__(self, fitted: Fitted) -> None:
         self.fitted = fitted
         self.data: Data = fitted.data
+        self._kept = fitted.result.label_utilization
         config: Any = fitted.config
         self.steps = int(getattr(config, "lpa_steps", 50))
         self.alpha = float(getattr(config, "lpa_alpha", 0.9))
+        self.kind: LabelGraph = getattr(config, "lpa_graph", "edges")
 
     @classmethod
     def of(cls, fitted: "Fitted | DiagnosisContext") -> "DiagnosisContext":
@@ -75,8 +74,7 @@ class DiagnosisContext:
     @cached_property
     def operator(self) -> CSR | Coupled:
         """What labels travel by, n×n."""
-        kind: LabelGraph = getattr(self.fitted.config, "lpa_graph", "edges")
-        return label_operator(self.problem.label_adj, kind)
+        return label_operator(self.problem.label_adj, self.kind)
 
     @cached_property
     def use(self) -> LabelUtilization:
@@ -84,8 +82,7 @@ class DiagnosisContext:
 
         Without either, the fitted method takes the part of the GCN.
         """
-        kept = self.fitted.result.label_utilization
-        if kept is None:
+        if (kept := self._kept) is None:
             gcn = self.fitted.baselines.get("gcn", self.fitted.result.logits)
             return definition_one(self.lpa, gcn)
         return LabelUtilization(kept.lpa.cpu(), kept.gcn.cpu(), kept.status.cpu())
@@ -93,18 +90,16 @@ class DiagnosisContext:
     @cached_property
     def lpa(self) -> Tensor:
         """Label distribution of every node, zero rows where no label reaches, n×c."""
-        kept = self.fitted.result.label_utilization
-        if kept is not None and kept.lpa_proba is not None:
-            return kept.lpa_proba.cpu()
+        if self._kept is not None and self._kept.lpa_proba is not None:
+            return self._kept.lpa_proba.cpu()
         labels, c = self.problem.train_labels, self.problem.num_classes
         return propagate_labels(self.operator, labels, c, self.steps, self.alpha)
 
     @cached_property
     def proba(self) -> Tensor:
         """Class probabilities of the GCN of Definition 1, n×c."""
-        kept = self.fitted.result.label_utilization
-        if kept is not None and kept.gcn_proba is not None:
-            return kept.gcn_proba.cpu()
+        if self._kept is not None and self._kept.gcn_proba is not None:
+            return self._kept.gcn_proba.cpu()
         return self.fitted.proba
 
     @cached_property

@@ -37,24 +37,17 @@ def similarity(rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def greedy_cover(
-    kernel: Tensor,
-    weight: Tensor,
-    covered: Tensor,
-    count: int,
-    factor: Callable[[list[int]], Tensor],
+    kernel: Tensor,  # k of each candidate with each node to cover, m×t
+    weight: Tensor,  # w of each node to cover, (t,)
+    covered: Tensor,  # max k over the nodes that are labelled already, (t,)
+    count: int,  # at most m
+    factor: Callable[[list[int]], Tensor],  # of each gain, given the rows picked, (m,)
 ) -> tuple[list[int], list[float]]:
     """Pick rows one by one, each time the one that adds the most to F.
 
     Gains only shrink as more rows are picked, so old gains are upper bounds and few
     rows are evaluated again: O(m·t) for the first pick, far less for the next. Rows are
     returned in the order they were picked, with the gain of each without its factor.
-
-    Args:
-        kernel: k of each candidate with each node to cover, m×t.
-        weight: w of each node to cover, (t,).
-        covered: max k over the nodes that are labelled already, (t,).
-        count: How many to pick, at most m.
-        factor: Multiplies the gain of each candidate, (m,), given those picked so far.
     """
     bound = _gains(kernel, weight, covered)
     fresh = torch.zeros(len(kernel), dtype=torch.long)

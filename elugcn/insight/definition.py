@@ -28,22 +28,14 @@ def label_utilization(
 ) -> LabelUtilization:
     """Which nodes use the labels that reach them (Definition 1).
 
-    Args:
-        data: Graph with ``y`` and, if some labels are held out, ``train_mask``. If both
-            predictions are given, only its number of nodes and class names are read.
-        gcn: Prediction of any model (tensor or array): scores n×c, or classes (n,) as
-            numbers or names. ``data.class_names`` gives the number of a name. A plain
-            GCN is trained if omitted.
-        lpa: Label distribution n×c or classes (n,), −1 where no label reaches. Labels
-            are propagated from the training nodes if omitted.
-        features: ``"identity"`` or ``"degree"`` for a graph without features.
-        lpa_steps: Steps of label propagation.
-        lpa_alpha: Share of the neighbours in each step.
-        self_loops: Whether Â has self-loops.
-        random_state: Seed of the GCN.
-
-    Raises:
-        InputError: A prediction has the wrong size, or its classes are unknown.
+    A prediction, tensor or array, is scores n×c or classes (n,) as numbers or names.
+    ``data.class_names`` gives the number of a name. A zero row or −1 in ``lpa`` is a
+    node that no label reaches. If both are given, only the number of nodes and the
+    class names of ``data`` are read. Otherwise it needs ``y`` and, if some labels are
+    held out, ``train_mask``: ``lpa`` is propagated from the training nodes with
+    ``lpa_steps`` and ``lpa_alpha``, ``gcn`` is a plain GCN with seed ``random_state``.
+    ``features`` is ``"identity"`` or ``"degree"`` for a graph without features,
+    ``self_loops`` says whether Â has them.
     """
     if gcn is None or lpa is None:
         graph = check_data(data, features=features, seed=random_state)
@@ -74,8 +66,7 @@ def label_utilization(
 def _values(prediction: Any) -> np.ndarray[Any, Any]:
     """A prediction as numbers, or as strings if it names classes."""
     if isinstance(prediction, Tensor):
-        # numpy has no bfloat16
-        half = prediction.dtype == torch.bfloat16
+        half = prediction.dtype == torch.bfloat16  # which numpy does not have
         return (prediction.float() if half else prediction).numpy(force=True)
     array = np.asarray(prediction)
     return array.astype(str) if array.dtype.kind in "OUS" else array

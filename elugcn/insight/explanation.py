@@ -21,25 +21,20 @@ def explain(
 ) -> dict[str, Any]:
     """What the labels do for one node, as values that JSON can hold.
 
+    ``node`` is the user's id, or the node's number if the graph has no ids.
     ``influence`` is the share of each class among the labels that reach the node
-    (Proposition 1), ``labels`` the training nodes behind it, strongest first.
+    (Proposition 1), ``labels`` the ``shown`` strongest training nodes behind it.
     ``before`` and ``after`` are the node's neighbours on the original and on the ELU
     graph with their share of the weight, and the classes of all of them. One row of
     each operator is computed: O(steps·nnz + n·c).
-
-    Args:
-        fitted: A fitted model, or its context.
-        node: The user's id, or the node's number if the graph has no ids.
-        shown: Number of labels and neighbours to list.
     """
     if shown < 1:
         raise InputError(f"shown must be at least 1; got {shown}")
     context = DiagnosisContext.of(fitted)
-    data, use, names = context.data, context.use, context.names
+    data, use, names, graph = context.data, context.use, context.names, context.graph
     at = check_node(data, node)
     y, lpa, gcn = int(data.y[at]), int(use.lpa[at]), int(use.gcn[at])
     row = torch.from_numpy(context.problem.label_adj.to_scipy()[[at]].toarray()[0])
-    graph = context.graph
     return {
         "node": context.ids[at],
         "index": at,
@@ -60,11 +55,7 @@ def explain(
 
 
 def check_node(data: Data, node: int | str) -> int:
-    """The number of a node.
-
-    Raises:
-        InputError: There is no such node; the message suggests one.
-    """
+    """The number of a node; the message about an unknown one suggests another."""
     wanted, n = str(node), int(data.num_nodes)
     ids = getattr(data, "node_ids", None)
     if not ids:
@@ -82,12 +73,10 @@ def check_node(data: Data, node: int | str) -> int:
 
 def _labels(context: DiagnosisContext, at: int, shown: int) -> dict[str, Any]:
     """The training nodes whose labels reach a node, with their share and distance."""
-    train, y = context.data.train_mask, context.data.y
-    here = torch.tensor([at])
+    train, y, here = context.data.train_mask, context.data.y, torch.tensor([at])
+    steps, alpha = context.steps, context.alpha
     shares = torch.zeros(train.numel())
-    shares[train] = influence_on(
-        context.operator, train, here, context.steps, context.alpha
-    )[0]
+    shares[train] = influence_on(context.operator, train, here, steps, alpha)[0]
     # Against the direction of the edges: from the node back to the labels.
     source = torch.zeros_like(train).index_fill_(0, here, True)
     hops = hop_distance(context.problem.label_adj.T, source)
@@ -111,7 +100,7 @@ def _neighbours(
     Only positive weights count. The class of a neighbour is its training label, or
     else what the GCN predicts.
     """
-    train = context.data.train_mask
+    train, names = context.data.train_mask, context.names
     weights = weights.double().clamp(min=0.0)
     weights[at] = 0.0
     shares = weights / (weights.sum() or 1.0)
@@ -119,17 +108,16 @@ def _neighbours(
     rows = [
         {
             "node": context.ids[i],
-            "class": context.names[int(classes[i])],
+            "class": names[int(classes[i])],
             "labelled": bool(train[i]),
             "share": float(shares[i]),
         }
         for i in _largest(shares, shown)
     ]
-    per_class = torch.bincount(classes, shares, len(context.names))
     return {
         "n_neighbours": int((weights > 0).sum()),
         "neighbours": rows,
-        "classes": _by_class(context.names, per_class),
+        "classes": _by_class(names, torch.bincount(classes, shares, len(names))),
     }
 
 

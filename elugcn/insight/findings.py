@@ -11,7 +11,7 @@ _CLASS_GAP, _BAND_GAP, _SPREAD_GAP, _ACCURACY_GAP = 0.05, 0.15, 0.05, 0.03
 _MAX_CLASSES = 2  # with a sentence of their own
 _MAX_NAMES = 5  # in one sentence
 
-Finding = tuple[float, str]
+Finding = tuple[float, str]  # how many nodes it concerns and how much, as a share
 Result = Mapping[str, Any]
 
 
@@ -49,32 +49,33 @@ def _summary(result: Result) -> Iterator[str]:
         return
     share = format_percent(elu["share"])
     text = f"Label propagation and the GCN agree on {share} of the nodes (ELU)."
-    if elu["gcn_accuracy"] is not None and nelu["gcn_accuracy"] is not None:
+    right, wrong = elu["gcn_accuracy"], nelu["gcn_accuracy"]
+    if right is not None and wrong is not None:
         text += (
-            f" The GCN is right on {format_percent(elu['gcn_accuracy'])} of these "
-            f"nodes, and on {format_percent(nelu['gcn_accuracy'])} where the two "
-            "disagree (NELU)."
+            f" The GCN is right on {format_percent(right)} of these nodes, and on "
+            f"{format_percent(wrong)} where the two disagree (NELU)."
         )
     yield text
 
 
 def _unlabelled(result: Result) -> Iterator[Finding]:
-    names = [str(r["name"]) for r in result["classes"] if not r["labels"]]
+    names = [r["name"] for r in result["classes"] if not r["labels"]]
     listed = ", ".join(names[:_MAX_NAMES]) + (", …" if names[_MAX_NAMES:] else "")
-    one = len(names) == 1
+    who, what = f"Classes {listed} have", "them"
+    if len(names) == 1:
+        who, what = f"Class {listed} has", "it"
     if names:
-        who = f"Class {listed} has" if one else f"Classes {listed} have"
-        what = "it" if one else "them"
         yield 2.0, f"{who} no training label, so the model cannot learn {what}."
 
 
 def _unreachable(result: Result) -> Iterator[Finding]:
     row = result["overall"]["unreachable"]
     if row["nodes"]:
-        nodes, share = counted(row["nodes"], "node"), format_percent(row["share"])
-        who = "It is" if row["nodes"] == 1 else "They are"
         text = (
-            f"No label reaches {nodes} ({share}). {who} predicted from features alone"
+            f"No label reaches {counted(row['nodes'], 'node')} "
+            f"({format_percent(row['share'])}). "
+            f"{'It is' if row['nodes'] == 1 else 'They are'} predicted from features "
+            "alone"
         )
         if row["gcn_accuracy"] is not None:
             text += f"; the GCN is right on {format_percent(row['gcn_accuracy'])}"
@@ -83,10 +84,9 @@ def _unreachable(result: Result) -> Iterator[Finding]:
 
 def _weak(result: Result) -> Iterator[Finding]:
     """Classes with clearly more NELU nodes than the graph as a whole."""
-    total = sum(r["nodes"] for r in result["classes"])
-    least = max(_MIN_NODES, _MIN_SHARE * total)
     usual = result["overall"]["nelu"]["share"] + _CLASS_GAP
-    weak = [r for r in result["classes"] if r["nodes"] >= least and r["nelu"] >= usual]
+    total, rows = _large(result["classes"], _MIN_NODES)
+    weak = [r for r in rows if r["nelu"] >= usual]
     weak.sort(key=lambda r: -r["nelu"] * r["nodes"])
     for r in weak[:_MAX_CLASSES]:
         text = (
@@ -131,32 +131,32 @@ def _bands(result: Result) -> Iterator[Finding]:
         ("distances", "edge", "{} from a label"),
         ("degrees", "neighbour", "with {}"),
     ):
-        total = sum(r["nodes"] for r in result[key])
-        least = max(2 * _MIN_NODES, _MIN_SHARE * total)
+        total, rows = _large(result[key], 2 * _MIN_NODES)
         # Training nodes say nothing; unreachable ones have a sentence of their own.
-        rows = [
-            r
-            for r in result[key]
-            if r["nodes"] >= least and r["name"] != "0" and r["unreachable"] < 0.5
-        ]
+        rows = [r for r in rows if r["name"] != "0" and r["unreachable"] < 0.5]
         if len(rows) < 2:
             continue
         high, low = (pick(rows, key=lambda r: r["elu"]) for pick in (max, min))
         gap = high["elu"] - low["elu"]
         if gap >= _BAND_GAP:
-            where = [words.format(_band(r["name"], noun)) for r in (high, low)]
+            there, here = (words.format(_band(r["name"], noun)) for r in (high, low))
             text = (
-                f"{format_percent(high['elu'])} of the nodes {where[0]} are ELU, but "
-                f"only {format_percent(low['elu'])} of the nodes {where[1]}."
+                f"{format_percent(high['elu'])} of the nodes {there} are ELU, but only "
+                f"{format_percent(low['elu'])} of the nodes {here}."
             )
             yield gap * low["nodes"] / total, text
 
 
+def _large(rows: list[dict[str, Any]], least: int) -> tuple[int, list[dict[str, Any]]]:
+    """The number of nodes, and the groups that are large enough to be mentioned."""
+    total = sum(r["nodes"] for r in rows)
+    return total, [r for r in rows if r["nodes"] >= max(least, _MIN_SHARE * total)]
+
+
 def _band(name: str, noun: str) -> str:
     """A band in words: 1 edge, 4 to 7 edges, 5 or more edges."""
-    if name == "1":
-        return f"1 {noun}"
-    return f"{name.replace('–', ' to ').replace('+', ' or more')} {noun}s"
+    words = name.replace("–", " to ").replace("+", " or more")
+    return f"{words} {noun}{'' if name == '1' else 's'}"
 
 
 def _graphs(result: Result) -> Iterator[Finding]:
@@ -170,9 +170,9 @@ def _graphs(result: Result) -> Iterator[Finding]:
     )
     if after["complexity"] is not None and before["complexity"] is not None:
         ours, theirs = (round(g["complexity"], 1) for g in (after, before))
-        verdict = "better" if ours < theirs else "no better"
         text += (
-            f" The ELU graph separates the classes {verdict} (Davies-Bouldin index "
+            " The ELU graph separates the classes "
+            f"{'better' if ours < theirs else 'no better'} (Davies-Bouldin index "
             f"{ours} against {theirs}; lower is better)."
         )
     yield 0.0, text  # always worth saying, never first

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from elugcn.elu.label_propagation import Propagation, normalize_rows, one_hot_rows
 from elugcn.elu.low_rank_graph import ELUGraph
-from elugcn.engine import CSR, Features, normalized_adjacency
+from elugcn.engine import Features, normalized_adjacency
 from elugcn.methods.problem import Problem
 
 _COLUMNS = 256  # of X, dense at a time: n×256 instead of n×d
@@ -41,11 +41,10 @@ def _measure(edges: Propagation, smoothing: Propagation, problem: Problem) -> An
     weights = label_distribution(edges, problem.data.y, problem.num_classes)
     # A node without a neighbour of known class says nothing.
     heard = torch.where(weights.sum(dim=1) > 0, truth, -1)
-    complexity = math.nan
+    found = {"homophily": own_class_weight(weights, heard), "complexity": math.nan}
     if math.prod(problem.x.shape) <= MAX_ENTRIES:
-        complexity = davies_bouldin(problem.x, truth, lambda z: smoothing @ z)
-    homophily = own_class_weight(weights, heard)
-    return {"homophily": _number(homophily), "complexity": _number(complexity)}
+        found["complexity"] = davies_bouldin(problem.x, truth, lambda z: smoothing @ z)
+    return {name: v if math.isfinite(v) else None for name, v in found.items()}
 
 
 def label_distribution(
@@ -69,9 +68,7 @@ def own_class_weight(distribution: Tensor, truth: Tensor) -> float:
 
 
 def davies_bouldin(
-    x: Features,
-    labels: Tensor,
-    propagate: Callable[[Tensor], Tensor] = lambda z: z,
+    x: Features, labels: Tensor, propagate: Callable[[Tensor], Tensor] = lambda z: z
 ) -> float:
     """Complexity of the classes in ``propagate(x)`` (Theorem 1); lower is better.
 
@@ -80,13 +77,9 @@ def davies_bouldin(
         S_a = √(1/n_a Σ ‖o_i − μ_a‖²),    M_ab = ‖μ_a − μ_b‖,
         C = mean over a of max over b ≠ a of (S_a + S_b) / M_ab.
 
-    Distances add up over columns, so X is propagated 256 columns at a time. It is
+    Nodes with label −1 do not count. ``propagate`` is a linear map such as Z ↦ ÂZ.
+    Distances add up over columns, so X is propagated 256 columns at a time. C is
     ``inf`` if two classes share a centroid and NaN for fewer than two classes.
-
-    Args:
-        x: Features, n×d.
-        labels: Class of each node that counts, −1 for the others, (n,).
-        propagate: A linear map of n×k to n×k, such as Z ↦ ÂZ.
     """
     nodes = (labels >= 0).nonzero().squeeze(1)
     classes, group = torch.unique(labels[nodes], return_inverse=True)
@@ -117,14 +110,11 @@ def class_blocks(labels: Tensor, blocks: int = 48) -> tuple[Tensor, Tensor]:
     at most one node. Returned are the block of each node, −1 for nodes without a
     class, and the class of each block, ascending.
     """
-    block = torch.full_like(labels, -1)
+    block, known = torch.full_like(labels, -1), labels[labels >= 0]
     block_class: list[int] = []
-    total = int((labels >= 0).sum())
-    for c in torch.unique(labels[labels >= 0]).tolist():
-        nodes = (labels == c).nonzero().squeeze(1)
-        n = nodes.numel()
-        number = min(n, max(1, round(blocks * n / total)))
-        block[nodes] = torch.arange(n) * number // n + len(block_class)
+    for c, n in zip(*torch.unique(known, return_counts=True), strict=True):
+        number = min(int(n), max(1, round(blocks * int(n) / len(known))))
+        block[labels == c] = torch.arange(int(n)) * number // n + len(block_class)
         block_class += [int(c)] * number
     return block, torch.tensor(block_class, dtype=torch.long)
 
@@ -146,14 +136,10 @@ def block_means(operator: Propagation | Tensor, block: Tensor, count: int) -> Te
 
 def _columns(x: Features) -> Iterator[Tensor]:
     """X as dense float32 blocks of columns."""
-    matrix = x.to_scipy().tocsc() if isinstance(x, CSR) else x
+    if isinstance(x, Tensor):
+        yield from (part.float().contiguous() for part in torch.split(x, _COLUMNS, 1))
+        return
+    matrix = x.to_scipy().tocsc()
     for start in range(0, x.shape[1], _COLUMNS):
         part = matrix[:, start : start + _COLUMNS]
-        if isinstance(part, Tensor):
-            yield part.float().contiguous()
-        else:
-            yield torch.from_numpy(part.toarray()).float()
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+        yield torch.from_numpy(part.toarray()).float()

@@ -49,13 +49,10 @@ def suggest_labels(
 ) -> list[Suggestion]:
     """The nodes whose labels would help most, best first.
 
-    O(nnz·256) for the smoothed features and O(2,000·10,000) for the choice.
-
-    Args:
-        fitted: A fitted model, or its context.
-        count: How many; fewer are returned if the pool is smaller.
-        pool: Mask of the nodes that may be suggested, (n,); None for ``default_pool``.
-        seed: Of the sample that represents a larger graph.
+    ``pool`` is a mask of the nodes that may be suggested, (n,); None: ``default_pool``.
+    Fewer than ``count`` are returned if the pool is smaller. ``seed`` is that of the
+    sample that represents a larger graph. O(nnz·256) for the smoothed features and
+    O(2,000·10,000) for the choice.
     """
     if count < 1:
         raise InputError(f"count must be at least 1; got {count}")
@@ -70,10 +67,9 @@ def suggest_labels(
     random = Random().manual_seed(seed)
     needed, z = need(context), smoothed_directions(problem.label_adj, problem.x)
     targets = _sample(torch.arange(n), MAX_TARGETS, random)
-    most = max(count, MAX_CANDIDATES)
+    most, c = max(count, MAX_CANDIDATES), len(context.names)
     candidates = _candidates(context.use.gcn, z, needed, nodes, most, random)
     likely = joint_prediction(context).argmax(dim=1)[candidates]
-    c = len(context.names)
     known = torch.bincount(data.y[data.train_mask], minlength=c).float()
 
     def balance(picked: list[int]) -> Tensor:
@@ -169,14 +165,14 @@ def _sample(nodes: Tensor, most: int, random: Random) -> Tensor:
 
 def _describe(context: DiagnosisContext, at: int, gain: float) -> Suggestion:
     proba, gcn = context.proba[at], int(context.use.gcn[at])
-    best = proba.topk(2).values
+    first, second = proba.topk(2).values.tolist()
     kind = Utilization(int(context.use.status[at]))
     reason = "it represents many similar nodes"
     if kind is Utilization.UNREACHABLE:
         reason = "no label reaches it"
     elif kind is Utilization.NELU:
         reason = "label propagation and the GCN disagree"
-    elif float(best[0] - best[1]) < _CLOSE:
+    elif first - second < _CLOSE:
         reason = "two classes are almost equally likely"
     node, name, confidence = context.ids[at], context.names[gcn], float(proba[gcn])
     return Suggestion(node, at, gain, name, confidence, kind.name.lower(), reason)

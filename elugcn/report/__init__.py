@@ -37,15 +37,11 @@ def write_report(
 ) -> dict[str, Any]:
     """Write the report of a run, whole or not at all. Nothing is trained.
 
-    Args:
-        run_dir: The run directory.
-        fitted: Its model, with the graph if that is at hand; None loads the model.
-            Sections that need the graph are left out without it.
-        out: The file to write; None for ``report.html`` in the run directory.
-        notes: Notes to show besides those of the run.
-
-    Returns:
-        ``n_nodes``, ``table_nodes`` (how many are listed) and ``sections`` (anchors).
+    ``fitted`` is the run's model, with the graph if that is at hand; None loads it.
+    Without the graph, sections that need it are left out. ``out`` is the file to write,
+    by default ``report.html`` in the run directory; ``notes`` are shown besides those
+    of the run. Returned are ``n_nodes``, ``table_nodes`` (how many are listed) and
+    ``sections`` (their anchors).
     """
     content = collect(fitted or load(run_dir), *_records(run_dir), notes)
     page = _page(content)
@@ -66,11 +62,9 @@ def _page(content: Content) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "percent": format_percent,
-        "accuracy": accuracy_percent,
-        "counted": counted,
-    }
+    environment.filters["percent"] = format_percent
+    environment.filters["accuracy"] = accuracy_percent
+    environment.filters["counted"] = counted
     style, script = (
         resources.files("elugcn.report").joinpath(name).read_text(encoding="utf-8")
         for name in ("page.css", "page.js")
@@ -110,9 +104,8 @@ def _figures(content: Content) -> dict[str, list[tuple[str, Markup]]]:
     """Caption and drawing of the figures of each section."""
     drawn: dict[str, list[tuple[str, Markup]]] = {"training": [], "graph": []}
     if content.evaluation is not None:
-        bins = content.evaluation.calibration.bins
+        figure = figures.calibration_figure(content.evaluation.calibration.bins)
         alt = "Calibration curve: accuracy over confidence"
-        figure = figures.calibration_figure(bins)
         drawn["calibration"] = [("", figures.svg(figure, "calibration", alt))]
     for title, columns in (
         ("Loss", {"val_loss": "validation", "loss": "training"}),

@@ -75,7 +75,7 @@ def collect(
     gcn = fitted.method == "gcn" or "gcn" in fitted.baselines
     known = (context.has_graph and gcn) or result.label_utilization is not None
     use = context.use if known else None
-    groups, findings = utilization_groups(context, use)
+    found = diagnose(context) if known and context.has_graph else {}
     best, schema = result.metadata.get("best_epoch"), data.get("table_schema", None)
     edges, said = metrics.get("n_edges"), metrics.get("notes")
     said = said if isinstance(said, list) else []
@@ -89,8 +89,8 @@ def collect(
         evaluation=evaluate(fitted, names),
         lpa_steps=context.steps,
         statuses=[] if use is None else utilization_rows(fitted, use),
-        groups=groups,
-        findings=findings,
+        groups={} if use is None else utilization_groups(context, use, found),
+        findings=found.get("findings", []),
         heat=heat(context),
         history=result.history,
         # Without validation nodes, nothing selected the epoch.
@@ -116,26 +116,20 @@ def shorten(text: str, most: int = 100) -> str:
 
 def utilization_rows(fitted: Fitted, use: LabelUtilization) -> list[Row]:
     """The three kinds of nodes, with the accuracy of three models on each."""
-    data = fitted.data
-    right = fitted.result.logits.argmax(dim=1) == data.y
+    right = fitted.result.logits.argmax(dim=1) == fitted.data.y
     rows = []
-    for name, row in overall(use, data).items():
-        known = (use.status == KINDS[name]) & evaluated(data)
+    for name, row in overall(use, fitted.data).items():
+        known = (use.status == KINDS[name]) & evaluated(fitted.data)
         tested = {"tested": int(known.sum()), "model_accuracy": share(right, known)}
         rows.append({"name": name} | row | tested)
     return rows
 
 
 def utilization_groups(
-    context: DiagnosisContext, use: LabelUtilization | None
-) -> tuple[dict[str, list[Row]], list[str]]:
-    """Definition 1 in groups of nodes, and findings; what a loaded run can tell."""
-    if use is None:
-        return {}, []
-    found: dict[str, Any] = {}
-    if context.has_graph:
-        found = diagnose(context)
-    classes = found.get("classes") or by_class(use, context.data, context.names)
+    context: DiagnosisContext, use: LabelUtilization, found: dict[str, Any]
+) -> dict[str, list[Row]]:
+    """Definition 1 in groups of nodes; of a loaded run, per class only."""
+    classes = by_class(use, context.data, context.names)
     sizes = sorted((row["nodes"] for row in classes), reverse=True)
     least = max(1, sizes[:MAX_CLASSES][-1])
     groups = {
@@ -143,26 +137,24 @@ def utilization_groups(
         "number of neighbours": found.get("degrees"),
         "edges to the nearest label": found.get("distances"),
     }
-    filled = {title: rows for title, rows in groups.items() if rows}
-    return filled, found.get("findings", [])
+    return {title: rows for title, rows in groups.items() if rows}
 
 
 def heat(context: DiagnosisContext) -> Heat | None:
     """Block means of Â and S*, exact; None if the run learned no graph."""
-    learned, data = context.graph, context.data
+    learned, data, labels = context.graph, context.data, context.data.y
     if learned is None:
         return None
-    labels = data.y
     by_prediction = float((labels >= 0).double().mean()) < _FEW_LABELS
     if by_prediction:
         guessed = context.fitted.result.logits.argmax(dim=1)
         labels = torch.where(labels >= 0, labels, guessed)
     block, block_class = class_blocks(labels)
-    graphs: dict[str, Propagation] = {}
+    graphs: dict[str, Propagation] = {"ELU graph": learned}
     if context.has_graph:
         # Self-loops would outshine every edge.
-        graphs["Original graph"] = GraphView(self_loops=False).adjacency(data)
-    graphs["ELU graph"] = learned
+        original = GraphView(self_loops=False).adjacency(data)
+        graphs = {"Original graph": original} | graphs
     count = len(block_class)
     means = {title: block_means(graph, block, count) for title, graph in graphs.items()}
     nodes = int((labels >= 0).sum())

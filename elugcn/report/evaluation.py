@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -17,20 +18,16 @@ BASELINES = {"gcn": "GCN", "mlp": "MLP", "lpa": "label propagation"}
 MAX_CLASSES = 40  # listed in a table
 
 Row = dict[str, Any]
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Mean confidence, accuracy and number of nodes, per bin of confidence and overall.
+    """How far confidence and accuracy agree."""
 
-    ``error`` is the expected calibration error, Σ_b (n_b/n)·|accuracy − confidence|.
-    """
-
-    bins: list[tuple[float, float, int]]
-    confidence: float
+    bins: list[tuple[float, float, int]]  # mean confidence, accuracy, number of nodes
+    confidence: float  # of all nodes, like the accuracy
     accuracy: float
-    error: float
+    error: float  # expected calibration error, Σ_b (n_b/n)·|accuracy − confidence|
 
 
 @dataclass(frozen=True)
@@ -53,16 +50,14 @@ class Evaluation:
 def evaluate(fitted: Fitted, names: list[str]) -> Evaluation | None:
     """The evaluation of a run; None without held-out labels."""
     data = fitted.data
-    predicted = fitted.result.logits.argmax(dim=1)
     name, mask = "test", data.test_mask & (data.y >= 0)
     if not bool(mask.any()):
         name, mask = "validation", data.val_mask & (data.y >= 0)
     truth = data.y[mask]
     if not len(truth):
         return None
-    c = len(names)
-    pairs = torch.bincount(truth * c + predicted[mask], minlength=c * c)
-    table = pairs.reshape(c, c).numpy()
+    predicted = fitted.result.logits[mask].argmax(dim=1)
+    table = confusion_matrix(truth, predicted, labels=range(len(names)))
     return Evaluation(
         name=name,
         nodes=len(truth),
@@ -80,30 +75,24 @@ def model_scores(fitted: Fitted, mask: Tensor) -> list[Row]:
     differs from the run's by more than chance.
     """
     data, y = fitted.data, fitted.data.y
-    ours = fitted.result.logits.argmax(dim=1)
-    use = fitted.result.label_utilization
+    ours, use = fitted.result.logits.argmax(dim=1), fitted.result.label_utilization
     others = ({} if use is None else {"lpa": use.lpa.cpu()}) | fitted.baselines
     models = {fitted.method: ours}
     models |= {n: others[n] for n in BASELINES if n in others and n != fitted.method}
     largest = int(torch.bincount(y[data.train_mask]).argmax())
     models["largest class"] = torch.full_like(y, largest)
+    true = [mask & (y == c) for c in torch.unique(y[mask])]
     return [
         {
             "name": name,
             "title": BASELINES.get(name, name),
             "accuracy": accuracy(classes, y, mask),
-            "balanced": balanced_accuracy(classes[mask], y[mask]),
+            "balanced": np.mean([accuracy(classes, y, nodes) for nodes in true]),
             "validation": accuracy(classes, y, data.val_mask),
             "clear": clearly_differs((ours == y)[mask], (classes == y)[mask]),
         }
         for name, classes in models.items()
     ]
-
-
-def balanced_accuracy(classes: Tensor, truth: Tensor) -> float:
-    """The mean recall of the true classes."""
-    recalls = [(classes == c)[truth == c].double().mean() for c in torch.unique(truth)]
-    return float(torch.stack(recalls).mean())
 
 
 def clearly_differs(right: Tensor, others_right: Tensor) -> bool:
@@ -117,7 +106,9 @@ def clearly_differs(right: Tensor, others_right: Tensor) -> bool:
     return abs(b - c) > 2.0 * math.sqrt(b + c)
 
 
-def class_scores(data: Data, confusion: Counts, names: list[str]) -> list[Row]:
+def class_scores(
+    data: Data, confusion: NDArray[np.int64], names: list[str]
+) -> list[Row]:
     """Recall, precision and most frequent error of the true classes."""
     right, nodes = confusion.diagonal(), confusion.sum(axis=1)
     given, wrong = confusion.sum(axis=0), confusion - np.diag(right)
@@ -141,11 +132,11 @@ def calibration(proba: Tensor, y: Tensor, bins: int = 10) -> Calibration:
     confidence, predicted = proba.double().max(dim=1)
     right = (predicted == y).double()
     place = (confidence * bins).long().clamp(max=bins - 1)
-    found = []
-    for b in torch.unique(place).tolist():
-        inside = place == b
-        mean, share = float(confidence[inside].mean()), float(right[inside].mean())
-        found.append((mean, share, int(inside.sum())))
+    inside = [place == b for b in torch.unique(place)]
+    found = [
+        (float(confidence[i].mean()), float(right[i].mean()), int(i.sum()))
+        for i in inside
+    ]
     return Calibration(
         bins=found,
         confidence=float(confidence.mean()),

@@ -70,10 +70,9 @@ def _labels(content: Content) -> str:
             "disagree (NELU)"
         )
         if min(nelu["tested"], elu["tested"]) >= _ENOUGH:
-            there, elsewhere = (
-                format_percent(r["model_accuracy"]) for r in (nelu, elu)
-            )
-            said += f"; there the model is right on {there} instead of {elsewhere}"
+            here = format_percent(nelu["model_accuracy"])
+            elsewhere = format_percent(elu["model_accuracy"])
+            said += f"; there the model is right on {here} instead of {elsewhere}"
         said += "."
     if unreachable["nodes"]:
         nodes = counted(unreachable["nodes"], "node")

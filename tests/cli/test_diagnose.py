@@ -64,7 +64,7 @@ def test_what_no_label_reaches(elugcn: Command, tables: Tables) -> None:
     tables.edge_rows = [r for r in tables.edge_rows if "n 0" not in r]
     said = elugcn("diagnose", *tables.write(), *LEARN, "--json").json
     assert said["overall"]["unreachable"]["nodes"] == 1
-    assert any("no training label reaches 1" in note for note in said["notes"])
+    assert any("No label reaches 1 node" in text for text in said["findings"])
 
 
 def test_suggestions(elugcn: Command, runs: Path) -> None:

@@ -55,30 +55,14 @@ def by_hand(
 ) -> Fitted:
     """What a fit would return that gave these probabilities.
 
-    Args:
-        data: The graph.
-        lpa: Label distribution n×c; None for a method without Definition 1.
-        gcn: Probabilities of the GCN of Definition 1, n×c.
-        method: Name.
-        graph: The ELU graph.
-        proba: Probabilities of the method; None for those of the GCN.
-        options: Of the method.
+    ``lpa`` and ``gcn`` are those of Definition 1, which a method without it lacks;
+    ``proba`` are the method's, if they are not those of the GCN.
     """
     use = None if lpa is None else definition_one(lpa, gcn, logits=False)
-    return Fitted(
-        method=method,
-        config=config_for(method, options),
-        seed=0,
-        data=data,
-        result=FitResult(
-            logits=(gcn if proba is None else proba).log(),
-            label_utilization=use,
-            graph=graph,
-        ),
-        classes=np.arange(gcn.size(1)),
-        threads=1,
-        device="cpu",
-    )
+    logits = (gcn if proba is None else proba).log()
+    result = FitResult(logits=logits, label_utilization=use, graph=graph)
+    config, classes = config_for(method, options), np.arange(gcn.size(1))
+    return Fitted(method, config, 0, data, result, classes, threads=1, device="cpu")
 
 
 @pytest.fixture(scope="session")

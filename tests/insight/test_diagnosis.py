@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import confusion_matrix, recall_score
+from sklearn.metrics import recall_score
 from torch_geometric.data import Data
 
 from elugcn.api import Fitted, fit, json_safe, load, save
@@ -17,7 +17,7 @@ from elugcn.data.validation import CheckedGraph
 from elugcn.elu.utilization import definition_one
 from elugcn.errors import InputError
 from elugcn.insight import DiagnosisContext, diagnose
-from elugcn.insight.diagnosis import by_degree, by_distance
+from elugcn.insight.diagnosis import by_band
 from tests.insight.conftest import by_hand, mask, row_of_six
 
 # Nodes 0 to 5; node 4 hears no label, and node 3 hears the other side.
@@ -26,81 +26,59 @@ GCN = torch.tensor([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.1, 0.9], [0.3, 0.7],
                     [0.2, 0.8]])  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def six() -> dict[str, Any]:
-    return diagnose(by_hand(row_of_six(), LPA, GCN))
+def values(rows: list[dict[str, Any]], *keys: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[key] for key in keys) for row in rows]
 
 
-def test_kinds_of_nodes_by_hand(six: dict[str, Any]) -> None:
-    elu, nelu, unreachable = six["overall"].values()
+def test_a_row_of_six_by_hand() -> None:
+    six = diagnose(by_hand(row_of_six(), LPA, GCN))
     # ELU: 0, 2 and 5; 0 and 5 train, so node 2 alone counts.
-    assert (elu["nodes"], elu["share"]) == (3, 0.5)
-    assert (elu["gcn_accuracy"], elu["lpa_accuracy"]) == (1.0, 1.0)
     # NELU: 1, where label propagation is right, and 3, where the GCN is.
-    assert (nelu["nodes"], nelu["gcn_accuracy"], nelu["lpa_accuracy"]) == (2, 0.5, 0.5)
-    assert (unreachable["nodes"], unreachable["gcn_accuracy"]) == (1, None)
-    assert six["notes"] == ["no training label reaches 1 node"]
-
-
-def test_classes_by_hand(six: dict[str, Any]) -> None:
-    left, right = six["classes"]
-    assert (left["name"], left["nodes"], left["elu"], left["labels"]) == (
-        "left", 2, 1.0, 1,
-    )  # fmt: skip
-    assert (left["pulled_to"], left["lpa_nodes"]) == (None, 4)
+    kinds = list(six["overall"].values())
+    assert values(kinds, "nodes", "gcn_accuracy", "lpa_accuracy") == [
+        (3, 1.0, 1.0), (2, 0.5, 0.5), (1, None, None),
+    ]  # fmt: skip
+    assert kinds[0]["share"] == 0.5
     # The GCN says right of 1, 3, 4 and 5.
-    assert (right["nodes"], right["elu"], right["nelu"], right["unreachable"]) == (
-        4, 0.25, 0.5, 0.25,
-    )  # fmt: skip
-    assert (right["pulled_to"], right["pulled_share"]) == ("left", 1.0)
-    assert (right["accuracy"], right["nelu_accuracy"]) == (0.5, 0.5)
-    assert right["unreachable_accuracy"] is None
-    table = six["confusion"]
-    assert (table["counts"], table["unreachable"]) == ([[2, 0], [2, 1]], [0, 1])
-
-
-def test_bands_by_hand(six: dict[str, Any]) -> None:
-    ends, middle = six["degrees"]
-    assert (ends["name"], ends["nodes"], ends["elu"]) == ("1", 2, 1.0)
-    assert (middle["name"], middle["nodes"], middle["nelu"]) == ("2–3", 4, 0.5)
-    assert middle["accuracy"] == pytest.approx(2 / 3)
-    assert [(r["name"], r["nodes"]) for r in six["distances"]] == [
-        ("0", 2), ("1", 2), ("2", 2),
+    shares = ("name", "nodes", "elu", "nelu", "unreachable", "accuracy")
+    assert values(six["classes"], *shares) == [
+        ("left", 2, 1.0, 0.0, 0.0, 1.0), ("right", 4, 0.25, 0.5, 0.25, 0.5),
     ]  # fmt: skip
+    pulled = ("labels", "lpa_nodes", "pulled_to", "pulled_share")
+    assert values(six["classes"], *pulled) == [
+        (1, 4, None, None), (1, 1, "left", 1.0),
+    ]  # fmt: skip
+    assert values(six["degrees"], "name", "nodes", "elu", "nelu") == [
+        ("1", 2, 1.0, 0.0), ("2–3", 4, 0.25, 0.5),
+    ]  # fmt: skip
+    assert six["degrees"][1]["accuracy"] == pytest.approx(2 / 3)
+    named = values(six["distances"], "name", "nodes")
+    assert named == [("0", 2), ("1", 2), ("2", 2)]
 
 
-def test_bands_of_degrees_double_and_far_nodes_share_one() -> None:
-    degrees = [0, 1, 2, 3, 4, 7, 8, 63, 64, 200]
-    target = torch.repeat_interleave(torch.arange(10), torch.tensor(degrees))
-    data = Data(
-        edge_index=torch.stack([torch.zeros_like(target), target]),
-        y=torch.full((10,), -1),
-        train_mask=mask(10),
-        num_nodes=10,
-    )
+def test_bands_without_a_known_label() -> None:
+    data = Data(y=torch.full((10,), -1), train_mask=mask(10))
     use = definition_one(torch.zeros(10).long(), torch.zeros(10).long())
-    rows = by_degree(use, data)
-    assert [(r["name"], r["nodes"]) for r in rows] == [
-        ("0", 1), ("1", 1), ("2–3", 2), ("4–7", 2), ("8–15", 1), ("32–63", 1),
-        ("64+", 2),
-    ]  # fmt: skip
-    assert all(r["accuracy"] is None and r["elu"] == 1.0 for r in rows)
-    far = by_distance(use, data, torch.tensor([0, 1, 2, 3, 4, 5, 6, 30, -1, -1]))
-    assert [(r["name"], r["nodes"]) for r in far][-3:] == [
-        ("4", 1), ("5+", 3), ("none", 2),
+    found = torch.tensor([0, 1, 2, 3, 4, 7, 30, 64, -1, -1])
+    rows = by_band(use, data, found, (0, 1, 2, 4, 8, 16, 64))
+    assert values(rows, "name", "nodes", "elu", "accuracy") == [
+        ("0", 1, 1.0, None), ("1", 1, 1.0, None), ("2–3", 2, 1.0, None),
+        ("4–7", 2, 1.0, None), ("16–63", 1, 1.0, None), ("64+", 1, 1.0, None),
+        ("none", 2, 1.0, None),
     ]  # fmt: skip
 
 
-def test_every_number_of_a_fitted_graph(fitted: Fitted) -> None:
+def test_every_number_of_a_fitted_graph(
+    fitted: Fitted, context: DiagnosisContext
+) -> None:
     said = diagnose(fitted)
     assert json.loads(json.dumps(json_safe(said), allow_nan=False)) == json_safe(said)
     data, use = fitted.data, fitted.result.label_utilization
     assert use is not None
     status, gcn, lpa = use.status.numpy(), use.gcn.numpy(), use.lpa.numpy()
     y, train = data.y.numpy(), data.train_mask.numpy()
-    known = (y >= 0) & ~train
     for name, value in (("elu", 1), ("nelu", 0), ("unreachable", -1)):
-        row, of = said["overall"][name], known & (status == value)
+        row, of = said["overall"][name], (y >= 0) & ~train & (status == value)
         assert row["nodes"] == (status == value).sum() > 0
         assert row["gcn_accuracy"] == pytest.approx((gcn == y)[of].mean())
         assert row["lpa_accuracy"] == pytest.approx((lpa == y)[of].mean())
@@ -108,31 +86,16 @@ def test_every_number_of_a_fitted_graph(fitted: Fitted) -> None:
         assert sum(row["nodes"] for row in said[key]) == 150
         for row in said[key]:
             assert row["elu"] + row["nelu"] + row["unreachable"] == pytest.approx(1)
-    # Definition 1 as a confusion matrix; its diagonal are the ELU nodes.
-    counts = confusion_matrix(gcn[lpa >= 0], lpa[lpa >= 0], labels=[0, 1, 2])
-    assert said["confusion"]["counts"] == counts.tolist()
-    assert np.trace(counts) == said["overall"]["elu"]["nodes"]
     # ELU nodes of a predicted class: recall of label propagation, the GCN as truth.
     recall = recall_score(gcn, lpa, labels=[0, 1, 2], average=None, zero_division=0)
     assert [row["elu"] for row in said["classes"]] == pytest.approx(recall)
-
-
-def test_distances_are_networkx(fitted: Fitted, context: DiagnosisContext) -> None:
-    data = fitted.data
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(150))
-    graph.add_edges_from(data.edge_index.T.tolist())
-    labels = set(data.train_mask.nonzero().flatten().tolist())
-    hops = nx.multi_source_dijkstra_path_length(graph, labels)
-    expected = [hops.get(i, -1) for i in range(150)]
-    assert context.distance.tolist() == expected
-    assert -1 in expected
-    reached = sum(r["nodes"] for r in diagnose(context)["distances"][:-1])
-    assert reached == len(hops)
+    graph = nx.DiGraph(data.edge_index.T.tolist())
+    hops = nx.multi_source_dijkstra_path_length(graph, set(np.flatnonzero(train)))
+    assert context.distance.tolist() == [hops.get(i, -1) for i in range(150)]
+    assert sum(r["nodes"] for r in said["distances"][:-1]) == len(hops) < 150
 
 
 def test_label_propagation_is_the_dense_one(fitted: Fitted) -> None:
-    """Of a method without Definition 1: from the graph, as elu-graph has it."""
     options = {"epochs": 1, "lpa_steps": 3, "lpa_alpha": 0.7}
     context = DiagnosisContext(fit(CheckedGraph(fitted.data, ()), "elu-graph", options))
     data = fitted.data
@@ -141,8 +104,7 @@ def test_label_propagation_is_the_dense_one(fitted: Fitted) -> None:
     scale = a.sum(axis=1) ** -0.5
     a = scale[:, None] * a * scale
     train = data.train_mask.numpy()
-    start = np.eye(3)[data.y.numpy()] * train[:, None]
-    y = start.copy()
+    y = start = np.eye(3)[data.y.numpy()] * train[:, None]
     for _ in range(3):
         y = 0.7 * a @ y + 0.3 * y
         y[train] = start[train]
@@ -181,8 +143,7 @@ def test_without_a_label_to_compare_with(fitted: Fitted) -> None:
 
 def test_another_method_takes_the_part_of_the_gcn(fitted: Fitted) -> None:
     plain = fit(CheckedGraph(fitted.data, ()), "gcn", {"epochs": 20}, n_threads=1)
-    said = diagnose(plain)
-    use = fitted.result.label_utilization
+    said, use = diagnose(plain), fitted.result.label_utilization
     assert use is not None
     assert said["overall"]["elu"]["nodes"] == int(use.elu.sum())
     assert said["graphs"]["elu"] is None
