@@ -1,14 +1,13 @@
 """Fit, save, load: what the estimator, the command line and the harness share."""
 
 from elugcn.api.config_files import parse_assignments, read_config_file, resolve_config
-from elugcn.api.files import json_safe, write_json
+from elugcn.api.files import json_safe
 from elugcn.api.fitting import MAX_SEED, Fitted, fit, predict_other
 from elugcn.api.graph_files import GRAPH_SUFFIXES, check_graph_path, write_graph
-from elugcn.api.memory import MemoryEstimate, estimate_memory
+from elugcn.api.memory import estimate_memory
 from elugcn.api.runs import (
     class_names,
     default_out,
-    environment,
     metrics_of,
     write_predictions,
     write_run,
@@ -19,12 +18,10 @@ __all__ = [
     "GRAPH_SUFFIXES",
     "MAX_SEED",
     "Fitted",
-    "MemoryEstimate",
     "attach_graph",
     "check_graph_path",
     "class_names",
     "default_out",
-    "environment",
     "estimate_memory",
     "fit",
     "json_safe",
@@ -36,7 +33,6 @@ __all__ = [
     "resolve_config",
     "save",
     "write_graph",
-    "write_json",
     "write_predictions",
     "write_run",
 ]

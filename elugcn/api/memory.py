@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import psutil
@@ -40,57 +39,35 @@ _COPIES = 4
 # Runs that need this many times the machine's memory are refused: the estimate is
 # rough for some methods, and there may be swap.
 _REFUSED = 2
+# What a method without these options does.
+_ABSENT: dict[str, Any] = {
+    "draws": 1, "graph_mode": "implicit", "heads": 0, "jump": "none", "norm": "none",
+    "num_layers": 2, "residual": False, "sample": 0,
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class MemoryEstimate:
-    """Bytes by what they are for; ``slack`` is what the allocator keeps unused."""
+def estimate_memory(data: Data, config: MethodConfig) -> dict[str, float]:
+    """The peak memory of a fit to a checked graph in MB: the parts, and their total.
 
-    program: float
-    features: float
-    graph: float
-    weights: float
-    step: float
-
-    @property
-    def slack(self) -> float:
-        """What the allocator keeps unused."""
-        used = self.features + self.graph + self.weights + self.step
-        return min(used, _MAX_SLACK)
-
-    @property
-    def total(self) -> float:
-        """The peak of the whole fit."""
-        return float(sum(asdict(self).values())) + self.slack
-
-    def megabytes(self) -> dict[str, float]:
-        """Every part and the total, rounded."""
-        parts = asdict(self) | {"slack": self.slack, "total": self.total}
-        return {name: round(size / _MB, 1) for name, size in parts.items()}
-
-
-def estimate_memory(data: Data, config: MethodConfig) -> MemoryEstimate:
-    """The peak memory of a fit; rough for methods that are not like a GCN.
-
-    Args:
-        data: A checked graph.
-        config: Width, layers and views are read.
+    It is rough for methods that are not like a GCN.
     """
-    x, n = data.x, int(data.num_nodes)
-    members = _members(data, config)
-    views = {(m.feature_norm, m.self_loops, m.direction) for m in members}
+    x, members = data.x, _members(data, config)
     # Members that read the graph in another way are trained one after the other.
+    views = {(m.feature_norm, m.self_loops, m.direction) for m in members}
     copies = min(len(views), 2)
     given = 4.0 * x.numel() if x.layout == torch.strided else 0.0
     scaled = max(_scaled_features(data, m.feature_norm) for m in members)
-    return MemoryEstimate(
-        program=_PROGRAM,
-        features=given + copies * scaled,
-        graph=float(copies * _EDGE_BYTES * data.edge_index.size(1))
-        + _EXPLICIT_BYTES * max(_explicit_entries(n, m) for m in members),
-        weights=_weights(data, members),
-        step=max(_step(data, m) for m in members),
-    )
+    entries = max(_explicit_entries(int(data.num_nodes), m) for m in members)
+    edges = copies * _EDGE_BYTES * data.edge_index.size(1)
+    parts = {
+        "features": given + copies * scaled,
+        "graph": edges + _EXPLICIT_BYTES * entries,
+        **_training(data, members),
+    }
+    slack = min(sum(parts.values()), _MAX_SLACK)
+    parts = {"program": _PROGRAM, **parts, "slack": slack}
+    parts["total"] = sum(parts.values())
+    return {name: size / _MB for name, size in parts.items()}
 
 
 def check_memory(data: Data, config: MethodConfig) -> None:
@@ -98,8 +75,7 @@ def check_memory(data: Data, config: MethodConfig) -> None:
 
     Only what training itself allocates counts, because features may lie on a disk.
     """
-    members = _members(data, config)
-    needed = _weights(data, members) + max(_step(data, m) for m in members)
+    needed = sum(_training(data, _members(data, config)).values())
     memory = psutil.virtual_memory()
     need = f"training would need about {needed / _GB:,.1f} GB of memory"
     if needed > _REFUSED * memory.total:
@@ -118,52 +94,49 @@ def _members(data: Data, config: MethodConfig) -> Sequence[MethodConfig]:
     return config.networks(data.edge_index.size(1) + loops)
 
 
-def _width(data: Data, config: Any) -> int:
+def _training(data: Data, members: Sequence[MethodConfig]) -> dict[str, float]:
+    """The first layers of all members and what trains the largest; the largest step."""
+    each = [4.0 * data.x.size(1) * _width(data, m) for m in members]
+    step = max(_step(data, m) for m in members)
+    return {"weights": sum(each) + _COPIES * max(each), "step": step}
+
+
+def _width(data: Data, config: MethodConfig) -> int:
     """Columns of the hidden layer; a method without one has the classes."""
-    width = getattr(config, "hidden_channels", _classes(data))
+    width = getattr(config, "hidden_channels", int(data.y.max()) + 1)
     return int(width * getattr(config, "heads", 1))
 
 
-def _classes(data: Data) -> int:
-    return int(data.y.max()) + 1
-
-
-def _weights(data: Data, members: Sequence[MethodConfig]) -> float:
-    """The first layer of every member, and what trains the largest."""
-    each = [4.0 * int(data.x.size(1)) * _width(data, m) for m in members]
-    return sum(each) + _COPIES * max(each)
-
-
-def _step(data: Data, config: Any) -> float:
+def _step(data: Data, config: MethodConfig) -> float:
     """The arrays of one training step."""
-    n, width, classes = int(data.num_nodes), _width(data, config), _classes(data)
-    draws = getattr(config, "draws", 1)
-    if getattr(config, "sample", 0):
+    n, d, c = int(data.num_nodes), int(data.x.size(1)), int(data.y.max()) + 1
+    option = _ABSENT | dict(config)
+    draws, sample, layers = option["draws"], option["sample"], option["num_layers"] - 1
+    if sample:
         # X as a dense matrix, a bag of rows of X per node, and the rows of a step.
-        d, bag = int(data.x.size(1)), min(n, int(config.neighbours))
-        return float(4 * n * d + 12 * n * bag + 20 * config.sample * draws * d)
+        bag = min(n, option["neighbours"])
+        return float(4 * n * d + 12 * n * bag + 20 * sample * draws * d)
     two_views = getattr(config, "uses_elu_view", False)
-    layers = max(1, getattr(config, "num_layers", 2) - 1)
-    options = [
-        getattr(config, "norm", "none") != "none",
-        bool(getattr(config, "residual", False)),
-        getattr(config, "jump", "none") not in ("none", False),
+    extras = [
+        option[name] not in ("none", False) for name in ("norm", "residual", "jump")
     ]
-    in_place = hasattr(config, "drop_node") and not any(options) and layers == 1
+    in_place = "drop_node" in option and not any(extras) and layers == 1
     each = _ARRAYS_IN_PLACE if in_place else _ARRAYS
-    arrays = (draws + two_views) * layers * (each + _ARRAYS_PER_OPTION * sum(options))
+    each += _ARRAYS_PER_OPTION * sum(extras)
+    hidden = (draws + two_views) * max(1, layers) * each * _width(data, config)
     outputs = _OUTPUTS_CONTRAST if two_views else _OUTPUTS
     edges = data.edge_index.size(1) + n * config.self_loops
-    attention = _ATTENTION_BYTES * edges * getattr(config, "heads", 0)
-    return float(4 * n * (arrays * width + outputs * classes) + attention)
+    attention = _ATTENTION_BYTES * edges * option["heads"]
+    return float(4 * n * (hidden + outputs * c) + attention)
 
 
-def _explicit_entries(n: int, config: Any) -> float:
+def _explicit_entries(n: int, config: MethodConfig) -> float:
     """Entries of the ELU graph besides its factors."""
-    mode = getattr(config, "graph_mode", "implicit")
-    if mode == "implicit":
+    option = _ABSENT | dict(config)
+    if option["graph_mode"] == "implicit":
         return 0.0
-    return float(n * (min(config.topk, n) if mode == "topk" else config.keep * n))
+    topk = option["graph_mode"] == "topk"
+    return float(n * (min(option["topk"], n) if topk else option["keep"] * n))
 
 
 def _scaled_features(data: Data, feature_norm: str) -> float:

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -40,12 +41,9 @@ _PACKAGES = ("elugcn", "torch", "torch_geometric", "numpy", "scipy", "scikit-lea
 def default_out(dataset: str, method: str, seed: int) -> Path:
     """``runs/<dataset>-<method>-<seed>-<time>``, a directory that does not exist."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    first = path = Path("runs") / f"{dataset}-{method}-{seed}-{stamp}"
-    number = 2
-    while path.exists():
-        path = first.with_name(f"{first.name}-{number}")
-        number += 1
-    return path
+    name = f"{dataset}-{method}-{seed}-{stamp}"
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(path for path in map(Path("runs").joinpath, names) if not path.exists())
 
 
 def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str, Any]:
@@ -90,12 +88,12 @@ def write_run(
     graph: Mapping[str, Any],
     finish: Callable[[Path], None] | None = None,
 ) -> None:
-    """Write every file of a run to a temporary directory, then rename it.
+    """Write a run to a directory that does not exist or is empty.
 
     Args:
         fitted: The fitted model.
         metrics: From ``metrics_of``.
-        out: The run directory; it must not exist, or be empty.
+        out: The run directory.
         graph: Options that load the graph again.
         finish: Adds files that are made from the others.
     """
@@ -113,10 +111,11 @@ def write_run(
         (folder / CONFIG).write_text(text, encoding="utf-8")
         write_json(folder / METRICS, metrics)
         write_json(folder / ENVIRONMENT, environment(fitted.threads))
+        write_model(fitted, folder)
         with (folder / PREDICTIONS).open("w", newline="", encoding="utf-8") as file:
             write_predictions(fitted, file)
-        _write_history(fitted.result.history, folder / HISTORY)
-        write_model(fitted, folder)
+        with (folder / HISTORY).open("w", newline="", encoding="utf-8") as file:
+            _write_history(fitted.result.history, file)
         if finish is not None:
             finish(folder)
 
@@ -148,14 +147,13 @@ def write_predictions(fitted: Fitted, file: TextIO) -> None:
     writer.writerows(zip(*columns, strict=True))
 
 
-def _write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:
+def _write_history(history: Sequence[Mapping[str, float]], file: TextIO) -> None:
     columns = ["epoch", "loss", "val_accuracy", "val_loss"]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        for record in history:
-            epoch, *rest = (record.get(name, math.nan) for name in columns)
-            writer.writerow([int(epoch), *(f"{value:.6g}" for value in rest)])
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    for record in history:
+        epoch, *rest = (record.get(name, math.nan) for name in columns)
+        writer.writerow([int(epoch), *(f"{value:.6g}" for value in rest)])
 
 
 def environment(n_threads: int) -> dict[str, Any]:

@@ -115,13 +115,14 @@ def _show(metrics: dict[str, Any], screen: Console) -> None:
 def _plan(task: Task) -> dict[str, Any]:
     """What a fit would train and how much memory it would need."""
     data = task.graph.data
+    megabytes = estimate_memory(data, task.config).items()
     return {
         "dataset": task.name,
         "method": task.method,
         "n_nodes": int(data.num_nodes),
         "n_edges": data.edge_index.size(1) // (1 if data.directed else 2),
         "n_features": data.x.size(1),
-        "memory_mb": estimate_memory(data, task.config).megabytes(),
+        "memory_mb": {part: round(size, 1) for part, size in megabytes},
         "available_mb": round(psutil.virtual_memory().available / 2**20, 1),
     }
 

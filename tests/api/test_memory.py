@@ -1,5 +1,8 @@
 """The memory a fit is said to take."""
 
+import json
+import subprocess
+import sys
 import warnings
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +15,6 @@ from elugcn import InputError
 from elugcn.api import estimate_memory, fit, resolve_config
 from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import check_data
-from elugcn.methods.options import MethodConfig
 
 N, D, C = 300, 8, 5
 
@@ -22,63 +24,64 @@ def graph() -> Data:
     return check_data(load_dataset("sbm", n=N, n_features=D, n_classes=C)).data
 
 
-def config(method: str, **options: Any) -> MethodConfig:
-    return resolve_config(method, options=options)
+def estimate(graph: Data, method: str, **options: Any) -> dict[str, float]:
+    """In bytes; the options of a test are compared with formulas written out."""
+    parts = estimate_memory(graph, resolve_config(method, options=options))
+    return {name: size * 2**20 for name, size in parts.items()}
 
 
 def test_a_gcn_by_hand(graph: Data) -> None:
-    part = estimate_memory(graph, config("gcn", hidden_channels=16))
+    part = estimate(graph, "gcn", hidden_channels=16)
     # As given, scaled, and two bytes for dropout.
-    assert part.features == (4 + 4 + 2) * N * D
-    assert part.graph == 36 * graph.edge_index.size(1)
-    assert part.step == 4 * N * (2 * 16 + 12 * C)
+    assert part["features"] == (4 + 4 + 2) * N * D
+    assert part["graph"] == 36 * graph.edge_index.size(1)
+    assert part["step"] == 4 * N * (2 * 16 + 12 * C)
     # Itself, its gradient, two moments, the best so far.
-    assert part.weights == 5 * 4 * D * 16
-    used = part.features + part.graph + part.weights + part.step
-    assert part.total == part.program + 2 * used
-    assert part.megabytes()["total"] == round(part.total / 2**20, 1)
+    assert part["weights"] == 5 * 4 * D * 16
+    used = part["features"] + part["graph"] + part["weights"] + part["step"]
+    assert part["total"] == part["program"] + 2 * used
 
 
+WIDE: dict[str, Any] = {"hidden_channels": 16}
 STEPS: dict[str, tuple[str, dict[str, Any], float]] = {
-    "deep": ("gcn", {"num_layers": 3}, 4 * N * (2 * 3.5 * 16 + 12 * C)),
-    "residual": ("gcn", {"residual": True}, 4 * N * (6.5 * 16 + 12 * C)),
-    "norm": ("gcn", {"norm": "layer", "jump": "cat"}, 4 * N * (9.5 * 16 + 12 * C)),
-    "two views": ("elu-gcn", {"eta": 0.4}, 4 * N * (2 * 2 * 16 + 24 * C)),
-    "draws": ("grand", {"order": 2, "draws": 3}, 4 * N * (3 * 2 * 16 + 12 * C)),
+    "deep": ("gcn", WIDE | {"num_layers": 3}, 2 * 3.5 * 16 + 12 * C),
+    "residual": ("gcn", WIDE | {"residual": True}, 6.5 * 16 + 12 * C),
+    "norm": ("gcn", WIDE | {"norm": "layer", "jump": "cat"}, 9.5 * 16 + 12 * C),
+    "two views": ("elu-gcn", WIDE | {"eta": 0.4}, 2 * 2 * 16 + 24 * C),
+    "draws": ("grand", WIDE | {"order": 2, "draws": 3}, 3 * 2 * 16 + 12 * C),
     # X as a dense matrix, a bag of neighbours per node, and the rows of a step.
     "sample": (
         "grand",
         {"sample": 50, "neighbours": 16, "draws": 2},
-        4 * N * D + 12 * N * 16 + 20 * 50 * 2 * D,
+        D + 3 * 16 + 5 * 50 * 2 * D / N,
     ),
+    "no hidden layer": ("sgc", {}, 15.5 * C),
 }
 
 
 @pytest.mark.parametrize("case", STEPS)
 def test_arrays_of_a_step(case: str, graph: Data) -> None:
-    method, options, expected = STEPS[case]
-    found = estimate_memory(graph, config(method, hidden_channels=16, **options))
-    assert found.step == expected
+    method, options, floats = STEPS[case]
+    found = estimate(graph, method, **options)["step"]
+    assert found == pytest.approx(4 * N * floats)
 
 
-def test_edges_and_methods_without_a_hidden_layer(graph: Data) -> None:
-    assert estimate_memory(graph, config("sgc")).step == 4 * N * 15.5 * C
-    step = estimate_memory(graph, config("gat", heads=4, hidden_channels=8)).step
+def test_attention_keeps_numbers_per_edge_and_head(graph: Data) -> None:
     entries = graph.edge_index.size(1) + N
-    assert step == 4 * N * (3.5 * 32 + 12 * C) + 56 * entries * 4
+    expected = 4 * N * (3.5 * 32 + 12 * C) + 56 * entries * 4
+    assert estimate(graph, "gat", heads=4, hidden_channels=8)["step"] == expected
 
 
 def test_every_member_keeps_its_weights_and_the_largest_step_counts(
     graph: Data,
 ) -> None:
     one, two = {"name": "a", "hidden_channels": 32}, {"name": "b", "eta": 0.1}
-    whole = estimate_memory(graph, config("auto", variants=[one, two]))
+    whole = estimate(graph, "auto", variants=[one, two])
     # The GCN, the two members, and what trains the widest.
-    width = config("auto").hidden_channels  # type: ignore[attr-defined]
-    assert whole.weights == 4 * D * (width + 32 + width + 4 * max(32, width))
-    members = [config("auto", variants=[each]) for each in (one, two)]
-    steps = [estimate_memory(graph, member).step for member in members]
-    assert whole.step == max(steps)
+    width = resolve_config("auto").hidden_channels  # type: ignore[attr-defined]
+    assert whole["weights"] == 4 * D * (width + 32 + width + 4 * max(32, width))
+    steps = [estimate(graph, "auto", variants=[each])["step"] for each in (one, two)]
+    assert whole["step"] == max(steps)
     assert steps[0] != steps[1]
 
 
@@ -94,36 +97,31 @@ def test_every_member_keeps_its_weights_and_the_largest_step_counts(
 def test_stored_graphs_are_counted(
     options: dict[str, Any], entries: int, graph: Data
 ) -> None:
-    implicit = estimate_memory(graph, config("elu-gcn")).graph
-    stored = estimate_memory(graph, config("elu-gcn", **options)).graph
-    assert stored - implicit == 64 * entries
+    implicit = estimate(graph, "elu-gcn")["graph"]
+    assert estimate(graph, "elu-gcn", **options)["graph"] - implicit == 64 * entries
 
 
 def test_members_that_read_the_graph_in_their_own_way(graph: Data) -> None:
     scaled = {"name": "a", "feature_norm": "standard"}
     looped = {"name": "b", "self_loops": False}
     found = [
-        estimate_memory(graph, config("auto", feature_norm="none", variants=variants))
+        estimate(graph, "auto", feature_norm="none", variants=variants)
         for variants in ([{"name": "c"}], [scaled], [looped], [scaled, looped])
     ]
     # As given, with two bytes for dropout; then twice what the largest reading takes.
     sizes = [4 + 2, 4 + 2 * 6, 4 + 2 * 2, 4 + 2 * 6]
-    assert [part.features for part in found] == [s * N * D for s in sizes]
+    assert [part["features"] for part in found] == [s * N * D for s in sizes]
     edges = 36 * graph.edge_index.size(1)
-    assert [part.graph for part in found] == [k * edges for k in (1, 2, 2, 2)]
+    assert [part["graph"] for part in found] == [k * edges for k in (1, 2, 2, 2)]
 
 
 def test_sparse_features_are_counted_by_entry(graph: Data) -> None:
     wide = graph.clone()
     wide.x = torch.eye(N)
-    entries = estimate_memory(wide, config("gcn")).features
-    assert entries == 4 * N * N + 60 * N
+    assert estimate(wide, "gcn")["features"] == 4 * N * N + 60 * N
     wide.x = torch.eye(N).to_sparse_csr()
-    row, standard = (
-        estimate_memory(wide, config("gcn", feature_norm=kind)).features
-        for kind in ("row", "standard")
-    )
-    assert (row, standard) == (60 * N, 6 * N * N)
+    assert estimate(wide, "gcn", feature_norm="row")["features"] == 60 * N
+    assert estimate(wide, "gcn", feature_norm="standard")["features"] == 6 * N * N
 
 
 @pytest.mark.parametrize(
@@ -135,8 +133,8 @@ def test_runs_that_exceed_the_memory_are_refused_before_they_start(
 ) -> None:
     graph = check_data(load_dataset("karate"))
     options = {"hidden_channels": 16, "epochs": 1}
-    part = estimate_memory(graph.data, config("gcn", **options))
-    need = part.weights + part.step
+    part = estimate(graph.data, "gcn", **options)
+    need = part["weights"] + part["step"]
     memory = SimpleNamespace(total=total * need, available=available * need)
     monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
     if outcome == "refused":
@@ -152,10 +150,6 @@ def test_runs_that_exceed_the_memory_are_refused_before_they_start(
 
 def test_the_estimate_is_close_to_a_real_peak() -> None:
     """In a process of its own: peaks of this one are those of all tests before."""
-    import json
-    import subprocess
-    import sys
-
     script = """
 import json, torch
 from elugcn.api import estimate_memory, fit, resolve_config
@@ -164,7 +158,7 @@ from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import check_data
 graph = check_data(load_dataset("sbm", n=20_000, n_classes=10))
 config = resolve_config("elu-gcn", options={"epochs": 2})
-estimate = estimate_memory(graph.data, config).megabytes()["total"]
+estimate = estimate_memory(graph.data, config)["total"]
 fit(graph, "elu-gcn", config, n_threads=1)
 print(json.dumps([estimate, peak_rss_mb()]))
 """

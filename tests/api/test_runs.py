@@ -16,13 +16,13 @@ from elugcn.api import (
     Fitted,
     class_names,
     default_out,
-    environment,
     fit,
     load,
     metrics_of,
     resolve_config,
     write_run,
 )
+from elugcn.api.runs import environment
 
 Fit = Callable[..., Fitted]
 FILES = {
