@@ -6,6 +6,7 @@ not trained again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from elugcn.elu.label_propagation import propagate_labels
 from elugcn.engine import CSR
-from elugcn.methods.contract import FitContext, FitResult
+from elugcn.methods.contract import FitContext
 from elugcn.methods.options import MethodConfig
 from elugcn.methods.problem import Problem
 from elugcn.methods.registry import config_for, get_method
@@ -25,20 +26,12 @@ _EPOCHS, _PATIENCE = 200, 50
 _MAX_PRODUCTS = 200_000_000
 
 
-def known_baselines(result: FitResult) -> dict[str, Tensor]:
-    """Class of every node by the simpler models that the method trained on the way."""
-    return {
-        name: (x.argmax(dim=1) if x.dim() == 2 else x).cpu()
-        for name, x in result.baselines.items()
-    }
-
-
 def all_baselines(
     method: str,
     config: MethodConfig,
     problem: Problem,
     context: FitContext,
-    known: dict[str, Tensor],
+    known: Mapping[str, Tensor],
 ) -> dict[str, Tensor]:
     """Class of every node by every simpler model, −1 where it predicts none.
 

@@ -39,31 +39,25 @@ def resolve_config(
         options: Single options.
     """
     method = resolve_name(method)
-    kind, of = get_method(method).Config, f"method {method}"
+    kind = get_method(method).Config
     values = {} if preset is None else preset_of(method, preset)
     if file is not None:
-        values = kind.merged(values, _options_of(Path(file), method))
+        content = read_config_file(file)
+        given: dict[str, Any] = content.get("options", content)
+        asked = resolve_name(str(content.get("method", method)))
+        if method == GRAPH_ONLY and asked in ("auto", "elu-gcn"):
+            # The ELU graph alone has fewer options than the methods that train on it.
+            given = {k: value for k, value in given.items() if k in kind.model_fields}
+        elif asked != method:
+            raise InputError(f"{file} is for method {asked!r}, not for {method!r}")
+        _check_known(given, kind.model_fields, file)
+        values = kind.merged(values, given)
     values = kind.merged(values, options or {})
-    config: MethodConfig = make_config(kind, values, of)
+    config: MethodConfig = make_config(kind, values, f"method {method}")
     return config
 
 
-def _options_of(path: Path, method: str) -> dict[str, Any]:
-    """The options in a file, checked against those of the method."""
-    content = read_config_file(path)
-    known = get_method(method).Config.model_fields
-    options: dict[str, Any] = content.get("options", content)
-    asked = resolve_name(str(content.get("method", method)))
-    if asked != method:
-        if method != GRAPH_ONLY or asked not in ("auto", "elu-gcn"):
-            raise InputError(f"{path} is for method {asked!r}, not for {method!r}")
-        # The ELU graph alone has fewer options than the methods that train on it.
-        options = {key: value for key, value in options.items() if key in known}
-    _check_known(options, known, path)
-    return options
-
-
-def _check_known(given: Iterable[Any], known: Iterable[str], path: Path) -> None:
+def _check_known(given: Iterable[Any], known: Iterable[str], path: str | Path) -> None:
     for key in given:
         if key not in known:
             raise InputError(unknown_option(str(key), known, str(path)))
@@ -81,12 +75,11 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: file not found") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: can't be read ({error})") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None)
-        reason = f" ({problem})" if problem else ""
-        raise InputError(f"{path}{line}: not valid YAML{reason}") from None
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise InputError(f"{path}{line}: not valid YAML ({error.problem})") from None
+    except yaml.YAMLError:
+        raise InputError(f"{path}: not valid YAML") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -98,29 +91,33 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
     if "options" not in content:
         return content
     _check_known(content, _RUN_KEYS, path)
+    content = {k: value for k, value in content.items() if value is not None}
     for key in ("options", "graph"):
-        if content.get(key) is None:
-            content[key] = {}
+        content.setdefault(key, {})
         if not isinstance(content[key], dict):
             raise InputError(f"{path}: {key} must hold 'key: value' lines")
-    method = content.get("method")
-    if schema == 1 and isinstance(method, str):
-        content["method"] = method = RENAMED.get(method, method)
-        names = RENAMED_OPTIONS.get(method, {})
-        options = {names.get(k, k): value for k, value in content["options"].items()}
-        if method == "elu-gcn":  # it has no members to choose among any more
-            for gone in ("variants", "keep_gcn", "ensemble"):
-                options.pop(gone, None)
-        content["options"] = options
+    if schema == 1 and "method" in content:
+        content["method"], content["options"] = renamed(
+            str(content["method"]), content["options"]
+        )
     return content
+
+
+def renamed(method: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A method of version 0.1 and its options under the names of today."""
+    method = RENAMED.get(method, method)
+    names = RENAMED_OPTIONS.get(method, {})
+    # The method of the paper has no members to choose among any more.
+    gone = ("variants", "keep_gcn", "ensemble") if method == "elu-gcn" else ()
+    return method, {
+        names.get(key, key): value for key, value in options.items() if key not in gone
+    }
 
 
 def parse_assignments(pairs: Sequence[str], name: str = "options") -> dict[str, Any]:
     """``["eta=0.3", "form=paper"]`` as a mapping; values are read as YAML.
 
-    Args:
-        pairs: Each ``key=value``; the last of equal keys wins.
-        name: What messages start with.
+    The last of equal keys wins. Messages start with ``name``.
     """
     out: dict[str, Any] = {}
     for pair in pairs:
@@ -149,16 +146,10 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def parse_yaml(text: str) -> Any:
-    """The content of a YAML text.
-
-    Raises:
-        yaml.YAMLError: Whatever is wrong.
-    """
+    """The content of a YAML text; raises ``YAMLError``, whatever is wrong."""
     try:
         return yaml.load(text, Loader=_StrictLoader)  # a SafeLoader: plain values only
     except yaml.YAMLError:
         raise
-    # An impossible date, a wrong tag, endless brackets: PyYAML's constructors fail on
-    # them in as many ways.
-    except Exception as error:
+    except Exception as error:  # an impossible date, a wrong tag, endless brackets
         raise yaml.YAMLError(str(error)) from None

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 from torch_geometric.data import Data
 
-from elugcn.api.baselines import all_baselines, known_baselines
+from elugcn.api.baselines import all_baselines
 from elugcn.api.config_files import resolve_config
 from elugcn.api.memory import check_memory
 from elugcn.data.fingerprint import graph_fingerprint
@@ -93,10 +93,10 @@ class Fitted:
                 f"method {self.method!r} can't predict for another graph: it has no "
                 "weights"
             )
-        if data.x.size(1) != self.num_features:
+        found, expected = int(data.x.size(1)), self.num_features
+        if found != expected:
             raise InputError(
-                f"the model was fitted with {self.num_features} features; "
-                f"got {data.x.size(1)}"
+                f"the model was fitted with {expected} features; got {found}"
             )
         logits = self.result.model.logits(data).cpu()
         if logits.shape != (data.num_nodes, len(self.classes)):
@@ -140,7 +140,7 @@ def fit(
         options: Options of the method; unknown ones are errors.
         seed: From 0 to 2³² − 1.
         device: ``auto``, ``cpu`` or ``cuda``.
-        n_threads: Threads; None: chosen by the size of the graph.
+        n_threads: None: chosen by the size of the graph.
         progress: Shows how far the fit is.
         with_baselines: Train the simpler models that a report shows, too.
         metadata: How the graph was read; kept with the model.
@@ -153,13 +153,12 @@ def fit(
     config = options
     if not isinstance(config, MethodConfig):
         config = resolve_config(name, options=config)
-    seed = check_seed(seed)
-    place = choose_device(device)
+    seed, place = check_seed(seed), choose_device(device)
     with isolated_torch_state(place):
         start = time.perf_counter()  # another fit may have been waited for
-        checked = data
-        if not isinstance(checked, CheckedGraph):
-            checked = check_data(checked, seed=seed)
+        checked = (
+            data if isinstance(data, CheckedGraph) else check_data(data, seed=seed)
+        )
         graph = _without_inference_tensors(checked.data)
         if place.type == "cpu":
             check_memory(graph, config)
@@ -177,7 +176,10 @@ def fit(
                     "try a smaller lr"
                 )
             result.seconds["total"] = time.perf_counter() - start
-            baselines = known_baselines(result)
+            baselines = {
+                simple: (x.argmax(dim=1) if x.dim() == 2 else x).cpu()
+                for simple, x in result.baselines.items()
+            }
             if with_baselines:
                 baselines = all_baselines(name, config, problem, context, baselines)
     return Fitted(
@@ -186,7 +188,7 @@ def fit(
         seed=seed,
         data=graph,
         result=result,
-        classes=class_labels(graph, problem.num_classes),
+        classes=_class_labels(graph, problem.num_classes),
         threads=count,
         device=str(place),
         notes=checked.notes,
@@ -231,7 +233,7 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def class_labels(data: Data, num_classes: int) -> NDArray[Any]:
+def _class_labels(data: Data, num_classes: int) -> NDArray[Any]:
     """The classes in the form the user gave them.
 
     Arrays bring their own values, tables the strings of their label column, and a

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elugcn.api.config_files import RENAMED, RENAMED_OPTIONS
+from elugcn.api.config_files import renamed
 from elugcn.methods.network import NetworkMethod, below, under
 from elugcn.methods.problem import Shapes
 from elugcn.methods.registry import config_for, get_method
@@ -35,10 +35,8 @@ _OPTIONS = (
 
 def convert(saved: Content, tensors: Tensors) -> Part:
     """The content of ``model.json`` and the tensors, as schema 2 has them."""
-    method = str(RENAMED.get(saved["method"], saved["method"]))
+    method, options = renamed(str(saved["method"]), saved["config"])
     known = get_method(method).Config.model_fields
-    names = RENAMED_OPTIONS.get(method, {})
-    options = {names.get(key, key): value for key, value in saved["config"].items()}
     config = {key: value for key, value in options.items() if key in known}
     model = None
     kept = {k: v for k, v in tensors.items() if not k.startswith("predictor.")}
