@@ -1,13 +1,12 @@
 """A graph from two tables: one row per node, one row per edge.
 
-``Table`` reads a file, ``TableSchema.infer`` decides and measures what its columns are,
+``Table`` reads a file, ``fit_column`` decides and measures what each column is,
 ``TableSchema.encode`` makes features of them, and ``build`` reads ids, labels, splits
 and edges. ``check_data`` then validates the graph, as every other.
 """
 
 import hashlib
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from elugcn.data.tables.build import (
     read_labels,
     read_masks,
 )
+from elugcn.data.tables.columns import fit_column
 from elugcn.data.tables.schema import TableSchema
 from elugcn.data.tables.table import Table
 from elugcn.errors import InputError
@@ -75,22 +75,31 @@ def load_tables(
         InputError: A file or an argument is wrong; the message names the place.
     """
     training = schema is None
+    check_kind(features)
+    start = TableSchema.parse(schema or {"features": features or "columns"})
+    if features is not None and features != start.features:
+        raise InputError(
+            f"features={features!r}, but the schema has {start.features!r}"
+        )
     named = {"id_column": id_column, "label_column": label_column, "directed": directed}
-    start = _starting_schema(schema, features, named)
+    start = start.model_copy(update={k: v for k, v in named.items() if v is not None})
+
     node_table, edge_table = Table(nodes, "nodes"), Table(edges, "edges")
     wants_label = training or label_column is not None
-    id_name, label, split = special = _find_special(
-        node_table, start, wants_label, split_column
-    )
+    special = _find_special(node_table, start, wants_label, split_column)
+    id_name, label, split = special
     wanted = _feature_columns(node_table, start, special, training)
     text = [name for name in special if name is not None]
     node_table.read([*text, *wanted], text={*text, *start.categories})
     if not node_table.rows:
         raise node_table.error("no nodes, the file has only a header")
     ids = read_ids(node_table, id_name)
-    schema = start.infer(node_table, wanted) if training else start
-    matrix, alerts = schema.encode(node_table)
-    y, classes = torch.full((len(ids),), -1), list(schema.class_names)
+    columns = start.columns
+    if training:
+        columns = tuple(fit_column(node_table, name) for name in wanted)
+    fitted = start.model_copy(update={"columns": columns})
+    matrix, alerts = fitted.encode(node_table)
+    y, classes = torch.full((len(ids),), -1), list(fitted.class_names)
     doubts: list[str] = []
     if label is not None:
         known = None if training else classes
@@ -99,27 +108,38 @@ def load_tables(
     if split is not None:
         masks = read_masks(node_table, split, y, training)
     ends = {"source": source_column, "target": target_column, "weight": weight_column}
-    edge_columns, lost = find_edge_columns(edge_table, ends, ids, schema.edge_columns)
+    edge_columns, lost = find_edge_columns(edge_table, ends, ids, fitted.edge_columns)
     edge_index, edge_weight = read_edges(edge_table, edge_columns, ids)
 
     notes: list[str] = []
     if training:
-        notes += [note for column in schema.columns for note in column.notes()]
-        notes += [*_unnamed(node_table), *doubts]
+        notes += [note for column in columns for note in column.notes()]
+        if unnamed := len(node_table.unnamed):
+            notes.append(
+                f"{node_table.path.name}: columns without a name were left out (an "
+                "index written by pandas, or empty columns of a spreadsheet): "
+                f"{unnamed}"
+            )
+        notes += doubts
         doubts = []
     # Nobody reads the notes of a graph to predict on: doubts are warnings there.
     alerts += [*lost, *doubts]
     for alert in alerts:
         warnings.warn(alert, UserWarning, stacklevel=2)
-    node_ids = ids.to_pylist()
+    node_ids, digest, made = ids.to_pylist(), None, fitted.features != "columns"
+    if fitted.features == "identity":
+        digest = hashlib.sha256("\n".join(node_ids).encode()).hexdigest()
+        if not training and digest != fitted.node_digest:
+            raise node_table.error(
+                'the schema has features="identity", which belong to the training '
+                "nodes; expected the same ids in the same order"
+            )
     facts = {
         "id_column": id_name,
         "class_names": tuple(classes),
         "edge_columns": edge_columns,
-        "node_digest": _digest(node_table, schema, node_ids, training),
+        "node_digest": digest,
     }
-    schema = schema.model_copy(update=facts)
-    made = schema.features != "columns"
     return Data(
         x=None if made else torch.from_numpy(matrix),
         edge_index=edge_index,
@@ -129,29 +149,13 @@ def load_tables(
         num_nodes=len(ids),
         name=node_table.path.name.split(".")[0],
         class_names=classes,
-        directed=schema.directed,
+        directed=fitted.directed,
         node_ids=node_ids,
-        feature_names=schema.feature_names,
-        table_schema=schema,
-        features_scaled=schema.scaled and not made,
+        feature_names=fitted.feature_names,
+        table_schema=fitted.model_copy(update=facts),
+        features_scaled=fitted.scaled and not made,
         notes=notes + alerts,
     )
-
-
-def _starting_schema(
-    schema: TableSchema | dict[str, Any] | None,
-    features: str | None,
-    named: dict[str, Any],
-) -> TableSchema:
-    """What is known before a file is read; what the user names comes first."""
-    check_kind(features)
-    known = TableSchema.parse(schema or {"features": features or "columns"})
-    if features is not None and features != known.features:
-        raise InputError(
-            f"features={features!r}, but the schema has {known.features!r}"
-        )
-    told = {key: value for key, value in named.items() if value is not None}
-    return known.model_copy(update=told)
 
 
 def _find_special(
@@ -189,27 +193,3 @@ def _feature_columns(
             f'features="degree"; the file has: {table.shown}'
         )
     return wanted
-
-
-def _unnamed(table: Table) -> Iterator[str]:
-    if table.unnamed:
-        yield (
-            f"{table.path.name}: columns without a name were left out (an index "
-            "written by pandas, or empty columns of a spreadsheet): "
-            f"{len(table.unnamed)}"
-        )
-
-
-def _digest(
-    table: Table, schema: TableSchema, node_ids: list[str], training: bool
-) -> str | None:
-    """Identity features belong to the nodes trained on: refuse any others."""
-    if schema.features != "identity":
-        return None
-    digest = hashlib.sha256("\n".join(node_ids).encode()).hexdigest()
-    if not training and schema.node_digest != digest:
-        raise table.error(
-            'the schema has features="identity", which belong to the training nodes; '
-            "expected the same ids in the same order"
-        )
-    return digest

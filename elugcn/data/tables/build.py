@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from elugcn.data.splits import SPLITS
@@ -20,10 +19,7 @@ from elugcn.errors import InputError
 # Values of the split column, and the position of their mask in SPLITS.
 _SPLIT_VALUES = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
 # Words that often stand for an unknown class. Only an empty cell and NaN do here.
-_NO_CLASS = {
-    *("na", "n/a", "#n/a", "none", "null", "nil", "?", "-", "-1"),
-    *("unknown", "unlabeled"),
-}
+_NO_CLASS = re.compile("#?n/?a|none|null|nil|[?]|-1?|unknown|unlabeled", re.I)
 # Usual names of the columns of an edge table.
 _USUAL = {
     "source": ("source", "src", "from"),
@@ -44,40 +40,27 @@ def read_ids(table: Table, name: str) -> pa.Array:
     again = np.flatnonzero(first != np.arange(len(first)))
     if len(again):
         row = int(again[0])
-        raise table.error(
-            f"duplicate node id {ids[row].as_py()!r}", name, int(first[row]), row
-        )
+        problem = f"duplicate node id {ids[row].as_py()!r}"
+        raise table.error(problem, name, int(first[row]), row)
     return ids
 
 
 def read_masks(table: Table, name: str, y: Tensor, training: bool) -> dict[str, Tensor]:
-    """The masks that a split column describes.
-
-    Args:
-        table: The node table.
-        name: The split column.
-        y: Class numbers, -1 where unknown.
-        training: Whether training nodes must be there and have a label.
-    """
+    """The masks of a split column; training needs labelled training nodes."""
     text = table.text(name)
     values = pa.array(list(_SPLIT_VALUES), pa.large_string())
     codes = pc.index_in(pc.utf8_lower(text), value_set=values)
     if codes.null_count:
         row = pc.index(codes.is_null(), True).as_py()
+        expected = "expected train, val, test or an empty cell"
         raise table.error(
-            f"{text[row].as_py()!r} is not a split; expected train, val, test or an "
-            "empty cell",
-            name,
-            row,
+            f"{text[row].as_py()!r} is not a split; {expected}", name, row
         )
     part = torch.tensor(list(_SPLIT_VALUES.values()))[torch.tensor(codes.to_numpy())]
     unlabelled = ((part == 0) & (y < 0)).nonzero()
     if training and len(unlabelled):
-        raise table.error(
-            f"training node without a label ({len(unlabelled):,} in all)",
-            name,
-            int(unlabelled[0]),
-        )
+        problem = f"training node without a label ({len(unlabelled):,} in all)"
+        raise table.error(problem, name, int(unlabelled[0]))
     if training and not bool((part == 0).any()):
         raise table.error("has no training node (train)", name)
     return {mask: part == number for number, mask in enumerate(SPLITS)}
@@ -88,11 +71,7 @@ def read_labels(
 ) -> tuple[Tensor, list[str], list[str]]:
     """Class numbers (-1 where unknown), class names, and what to tell the user.
 
-    Args:
-        table: The node table.
-        name: The label column.
-        known: Class names of a trained model, or None. Other labels then count as
-            unknown.
+    ``known`` are the class names of a trained model: other labels count as unknown.
     """
     text, notes = table.text(name), []
     counts: dict[str, int] = {
@@ -116,7 +95,7 @@ def read_labels(
             f"column {name!r}: {value!r} is read as a class ({count:,} nodes); leave "
             "the cell empty where the class is unknown"
             for value, count in counts.items()
-            if value.lower() in _NO_CLASS
+            if _NO_CLASS.fullmatch(value)
         ]
     if known is None:
         classes = _sorted_classes(table, name, class_of, counts)
@@ -147,8 +126,8 @@ def _numeric_classes(
     for value in counts:
         if not float(value).is_integer():
             row = pc.index(text, value).as_py()
-            message = f"label {value!r} is a decimal; expected classes (label_column)"
-            raise table.error(message, name, row)
+            problem = f"label {value!r} is a decimal; expected classes (label_column)"
+            raise table.error(problem, name, row)
     # pandas writes integers with gaps as 1.0: the same class as 1.
     decimals = any("." in value for value in counts)
     return {v: str(int(Decimal(v))) if decimals else v for v in counts}
@@ -161,11 +140,8 @@ def _sorted_classes(
     names = set(class_of.values())
     rows = sum(counts[value] for value in class_of)
     if rows >= 20 and len(names) > rows / 2:
-        raise table.error(
-            f"has {len(names):,} different labels on {rows:,} nodes; expected classes "
-            "(label_column)",
-            name,
-        )
+        found = f"has {len(names):,} different labels on {rows:,} nodes"
+        raise table.error(f"{found}; expected classes (label_column)", name)
     if all(re.fullmatch(r"[+-]?\d+", one) for one in names):
         return sorted(names, key=lambda one: (int(one), one))
     return sorted(names)
@@ -174,27 +150,18 @@ def _sorted_classes(
 def find_edge_columns(
     table: Table, given: Roles, ids: pa.Array, like: EdgeColumns | None
 ) -> tuple[EdgeColumns, list[str]]:
-    """Decide which column is which, from what the user named and usual names.
+    """Which column is the source, the target and the weight, and what to warn of.
 
-    Args:
-        table: The edge table.
-        given: Names by the user of ``source``, ``target`` and ``weight``, or None.
-        ids: Node ids, to recognise a file without a header.
-        like: Columns of the edge table that a model was trained on, or None. They
-            come before usual names.
-
-    Returns:
-        The columns, and what to warn of.
+    What the user names in ``given`` comes first, then the columns that a model was
+    trained on (``like``), then usual names.
     """
     alerts: list[str] = []
-    roles: Roles = {
-        role: None if name is None else table.require(name, f"{role}_column")
-        for role, name in given.items()
-    }
+    roles: Roles = {}
     for role, usual in _USUAL.items():
-        if roles[role] is not None:
+        if (name := given[role]) is not None:
+            roles[role] = table.require(name, f"{role}_column")
             continue
-        before = None if like is None else getattr(like, role)
+        before = getattr(like, role, None)
         # A weight that the model was not trained with does not count.
         others = () if like is not None and role == "weight" else usual
         roles[role] = table.find((before, *others))
@@ -203,10 +170,8 @@ def find_edge_columns(
                 f"{table.path}: no column {before!r}, which has the weights of the "
                 "training graph: all edges have weight 1 (weight_column)"
             )
-    if given["weight"] is None and roles["weight"] in (
-        roles["source"],
-        roles["target"],
-    ):
+    source, target, weight = roles.values()
+    if given["weight"] is None and weight in (source, target):
         roles["weight"] = None  # what the user calls an end is not the weight
     taken = {*roles.values(), *table.unnamed}
     free = [name for name in table.names if name not in taken]
@@ -235,12 +200,8 @@ def _refuse_other_guesses(
     """Refuse to guess the ends of edges where another column holds node ids, too."""
     ends = [roles["source"], roles["target"]]
     if headless and _all_in(pa.array(ends, pa.large_string()), ids):
-        raise table.error(
-            f"{ends[0]!r} and {ends[1]!r} are node ids; expected a header such as "
-            "source,target",
-            None,
-            -1,
-        )
+        found = f"{ends[0]!r} and {ends[1]!r} are node ids"
+        raise table.error(f"{found}; expected a header such as source,target", None, -1)
     table.read(others, text=others)
     for name in others:
         try:
@@ -269,20 +230,17 @@ def read_edges(
         values = table.numbers(columns.weight, missing=False)
         if (values < 0).any():
             row = int((values < 0).argmax())
-            message = f"weight {values[row]:g} is negative; expected a number >= 0"
-            raise table.error(message, columns.weight, row)
+            problem = f"weight {values[row]:g} is negative; expected a number >= 0"
+            raise table.error(problem, columns.weight, row)
         weight = torch.from_numpy(values).float()
-    positions = [_positions(table, name, ids) for name in ends]
+    positions = []
+    for name in ends:
+        text = table.text(name)
+        found = pc.index_in(text, value_set=ids)
+        if found.null_count:
+            row = pc.index(found.is_null(), True).as_py()
+            value = text[row].as_py()
+            problem = f"node id {value!r} is not in the nodes file"
+            raise table.error(problem if value else "missing node id", name, row)
+        positions.append(found.to_numpy().astype(np.int64))
     return torch.from_numpy(np.stack(positions)), weight
-
-
-def _positions(table: Table, name: str, ids: pa.Array) -> NDArray[np.int64]:
-    text = table.text(name)
-    found = pc.index_in(text, value_set=ids)
-    if found.null_count:
-        row = pc.index(found.is_null(), True).as_py()
-        value = text[row].as_py()
-        problem = f"node id {value!r} is not in the nodes file"
-        raise table.error(problem if value else "missing node id", name, row)
-    positions: NDArray[np.int64] = found.to_numpy().astype(np.int64)
-    return positions

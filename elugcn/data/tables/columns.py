@@ -37,21 +37,13 @@ class Frozen(BaseModel):
 
 
 class NumberColumn(Frozen):
-    """Numbers: one feature, (value - mean) / std.
+    """Numbers: one feature, (value - mean) / std."""
 
-    Attributes:
-        kind: ``"number"``; ``"binary"`` columns hold 0 and 1 only and are kept.
-        name: Name of the column.
-        mean: Of the training table; takes the place of missing values.
-        std: Of the training table; 0 if the column is constant.
-        missing: Empty cells in the training table.
-    """
-
-    kind: Literal["number", "binary"]
+    kind: Literal["number", "binary"]  # binary: 0 and 1 only, kept as they are
     name: str
-    mean: float = 0.0
-    std: float = Field(1.0, ge=0)
-    missing: int = 0
+    mean: float = 0.0  # takes the place of missing values
+    std: float = Field(1.0, ge=0)  # 0 if the column is constant
+    missing: int = 0  # empty cells in the training table
 
     @classmethod
     def fit(cls, table: Table, name: str) -> NumberColumn:
@@ -113,19 +105,12 @@ class NumberColumn(Frozen):
 
 
 class CategoryColumn(Frozen):
-    """Strings with few values: one 0/1 feature per value; all 0 where missing.
-
-    Attributes:
-        kind: ``"category"``.
-        name: Name of the column.
-        categories: The values of the training table, sorted.
-        missing: Empty cells in the training table.
-    """
+    """Strings with few values: one 0/1 feature per value; all 0 where missing."""
 
     kind: Literal["category"]
     name: str
-    categories: tuple[str, ...]
-    missing: int = 0
+    categories: tuple[str, ...]  # the values of the training table, sorted
+    missing: int = 0  # empty cells in the training table
 
     @classmethod
     def fit(cls, table: Table, name: str) -> CategoryColumn:

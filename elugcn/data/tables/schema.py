@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import ValidationError
 
-from elugcn.data.tables.columns import (
-    CategoryColumn,
-    Column,
-    Frozen,
-    Matrix,
-    fit_column,
-)
+from elugcn.data.tables.columns import CategoryColumn, Column, Frozen, Matrix
 from elugcn.data.tables.table import Table
 from elugcn.errors import InputError
 
@@ -31,31 +24,19 @@ class TableSchema(Frozen):
     """How the two tables of a graph are read and encoded.
 
     ``model_dump(mode="json")`` saves it, ``TableSchema.parse`` reads it back.
-
-    Attributes:
-        version: Version of this format.
-        features: ``"columns"`` of the table, or made: ``"identity"``, ``"degree"``.
-        columns: Each feature column of the table.
-        class_names: One name per class.
-        id_column: Column of node ids.
-        label_column: Column of labels.
-        edge_columns: Columns of the edge table; None if not known.
-        directed: Whether edges are treated as directed.
-        scaled: Whether columns are scaled when they are encoded. False in models of
-            version 0.1, which scale the encoded matrix.
-        node_digest: SHA-256 of the node ids, where ``features="identity"``.
     """
 
     version: Literal[2] = 2
     features: Literal["columns", "identity", "degree"] = "columns"
-    columns: tuple[Column, ...] = ()
+    columns: tuple[Column, ...] = ()  # each feature column of the table
     class_names: tuple[str, ...] = ()
     id_column: str = "id"
     label_column: str = "label"
     edge_columns: EdgeColumns | None = None
     directed: bool = False
+    # False in models of version 0.1, which scale the encoded matrix instead.
     scaled: bool = True
-    node_digest: str | None = None
+    node_digest: str | None = None  # SHA-256 of the node ids, for features="identity"
 
     @classmethod
     def parse(cls, saved: TableSchema | dict[str, Any]) -> TableSchema:
@@ -74,18 +55,8 @@ class TableSchema(Frozen):
                 "table_schema of a loaded graph"
             ) from None
 
-    def infer(self, table: Table, names: Sequence[str]) -> TableSchema:
-        """Decide and measure what these columns of the training table are."""
-        columns = tuple(fit_column(table, name) for name in names)
-        return self.model_copy(update={"columns": columns})
-
     def encode(self, table: Table) -> tuple[Matrix, list[str]]:
-        """Encode a table with the same columns, in any order.
-
-        Returns:
-            Features [n, d], and a sentence per column that holds values or gaps which
-            the training table does not.
-        """
+        """Features [n, d] of a table with the same columns, and what is new in them."""
         alerts: list[str] = []
         matrix = np.zeros((table.rows, len(self.feature_names)), dtype=np.float32)
         start = 0

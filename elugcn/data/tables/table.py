@@ -37,10 +37,7 @@ _READ_ERRORS = (pa.ArrowException, csv.Error, zlib.error, EOFError, OSError)
 class Table:
     """A table file. Opening it reads the header, ``read`` reads columns.
 
-    Attributes:
-        path: The file.
-        names: Its column names in order, without surrounding blanks.
-        rows: Number of rows, once columns were read.
+    ``names`` are those of its columns, without surrounding blanks.
     """
 
     def __init__(self, path: str | Path, argument: str) -> None:
@@ -109,9 +106,8 @@ class Table:
         self.rows = table.num_rows
         for name, key in zip(columns, keys, strict=True):
             cells = table.column(key)
-            if pa.types.is_dictionary(cells.type):
-                cells = cells.cast(cells.type.value_type)
-            self._cells[name] = cells
+            coded = pa.types.is_dictionary(cells.type)
+            self._cells[name] = cells.cast(cells.type.value_type) if coded else cells
 
     # Cells
 
@@ -132,13 +128,11 @@ class Table:
             try:
                 cells = cells.cast(pa.int64())
             except pa.ArrowInvalid:
-                raise self.error(
-                    "holds decimals: expected strings or integers", name
-                ) from None
+                expected = "expected strings or integers"
+                raise self.error(f"holds decimals: {expected}", name) from None
         if not _is_kind(cells.type, "string", "u?int", "bool", "null"):
-            raise self.error(
-                f"has type {cells.type}: expected strings or integers", name
-            )
+            problem = f"has type {cells.type}: expected strings or integers"
+            raise self.error(problem, name)
         try:
             strings = cells.cast(pa.large_string()).fill_null("")
             text = pa.concat_arrays(pc.utf8_trim_whitespace(strings).chunks or [_EMPTY])
@@ -147,19 +141,14 @@ class Table:
         if not breaks and not self._parquet:
             row = pc.index(pc.match_substring_regex(text, r"[\r\n]"), True).as_py()
             if row >= 0:
-                raise self.error(
-                    "the cell continues on the next line; is a quote not closed?",
-                    name,
-                    row,
-                )
+                problem = "the cell continues on the next line; is a quote not closed?"
+                raise self.error(problem, name, row)
         return text
 
     def numbers(self, name: str, missing: bool = True) -> NDArray[np.float64]:
         """Numbers and booleans in double precision, NaN where a cell is empty.
 
-        Args:
-            name: The column.
-            missing: False refuses empty cells and NaN.
+        Without ``missing`` empty cells and NaN are refused.
         """
         cells = self._cells[name]
         if self.holds_text(name):
@@ -169,9 +158,8 @@ class Table:
         elif _is_kind(cells.type, "decimal", "null"):
             cells = cells.cast(pa.float64())
         elif not _is_kind(cells.type, "u?int", "double", "float", "halffloat"):
-            raise self.error(
-                f"has type {cells.type}: expected numbers; {ENCODE_FIRST}", name
-            )
+            problem = f"has type {cells.type}: expected numbers; {ENCODE_FIRST}"
+            raise self.error(problem, name)
         values: NDArray[np.float64] = cells.to_numpy().astype(np.float64)
         if not missing and np.isnan(values).any():
             row = int(np.isnan(values).argmax())
@@ -179,21 +167,21 @@ class Table:
         too_large = np.abs(values) > np.finfo(np.float32).max
         if too_large.any():
             row = int(too_large.argmax())
-            value = cells[row].as_py()
-            raise self.error(f"{value} is not a finite number (float32)", name, row)
+            problem = f"{cells[row].as_py()} is not a finite number (float32)"
+            raise self.error(problem, name, row)
         return values
 
     # Messages
 
     def error(self, message: str, name: str | None = None, *rows: int) -> InputError:
         """The error that names the file, the lines (of rows from 0) and the column."""
-        column = "" if name is None else f"column {name!r}"
         if not rows:
-            return InputError(f"{self.path}: {column}{' ' * bool(column)}{message}")
+            column = "" if name is None else f"column {name!r} "
+            return InputError(f"{self.path}: {column}{message}")
+        column = "" if name is None else f", column {name!r}"
         word = ("row" if self._parquet else "line") + "s" * (len(rows) > 1)
         lines = " and ".join(str(self._line(row)) for row in rows)
-        place = f"{self.path}, {word} {lines}" + f", {column}" * bool(column)
-        return InputError(f"{place}: {message}")
+        return InputError(f"{self.path}, {word} {lines}{column}: {message}")
 
     def not_a_number(self, name: str) -> InputError:
         """The error that names the first string that is not a number."""
@@ -201,9 +189,8 @@ class Table:
         row = next((i for i, c in enumerate(cells) if c and not is_number(c)), None)
         if row is None:
             return self.error("holds strings, expected numbers", name)
-        return self.error(
-            f"{cells[row]!r} is not a number; numbers are written as 1234.5", name, row
-        )
+        problem = f"{cells[row]!r} is not a number; numbers are written as 1234.5"
+        return self.error(problem, name, row)
 
     def _line(self, row: int) -> int:
         if self._parquet:
@@ -221,10 +208,8 @@ class Table:
         if found not in self.names[0]:
             return ""
         suffix = {",": ", or name it .csv", "\t": ", or name it .tsv"}.get(found, "")
-        return (
-            f" (cells look separated by {_SEPARATORS[found]}; expected "
-            f"{_SEPARATORS[self._separator]}{suffix})"
-        )
+        wanted = f"expected {_SEPARATORS[self._separator]}{suffix}"
+        return f" (cells look separated by {_SEPARATORS[found]}; {wanted})"
 
     # Reading
 
@@ -275,9 +260,8 @@ class Table:
             raise self.error("the file is empty")
         line = self._separator.join(self.names)
         if not self._parquet and re.fullmatch("(?i)sep=.?", line):
-            raise self.error(
-                f"{line!r} is the separator line of Excel; delete it", None, -1
-            )
+            problem = f"{line!r} is the separator line of Excel; delete it"
+            raise self.error(problem, None, -1)
         for name, count in Counter(self.names).items():
             if count > 1 and (name or self._parquet):
                 raise self.error(f"duplicate column name {name!r}")
