@@ -50,12 +50,12 @@ def to_data(
     notes: list[str] = []
     if adjacency is None:
         count = min(n_neighbors, n - 1) if or_fewer else n_neighbors
-        (source, target), weight = neighbour_graph(x, count), None
+        edges, weight = neighbour_graph(x, count), None
     else:
-        source, target, weight = _edges_of(adjacency, n, notes)
+        edges, weight = _edges_of(adjacency, n, notes)
     return Data(
         x=x,
-        edge_index=torch.from_numpy(np.stack([source, target]).astype(np.int64)),
+        edge_index=torch.from_numpy(edges.astype(np.int64)),
         edge_weight=None if weight is None else torch.from_numpy(weight),
         y=labels,
         name="arrays",
@@ -66,10 +66,8 @@ def to_data(
     )
 
 
-def _edges_of(
-    adjacency: Any, n: int, notes: list[str]
-) -> tuple[Array, Array, Array | None]:
-    """Source, target and weight from any form of adjacency."""
+def _edges_of(adjacency: Any, n: int, notes: list[str]) -> tuple[Array, Array | None]:
+    """Edges [2, E] and their weights from any form of adjacency."""
     if hasattr(adjacency, "nodes") and hasattr(adjacency, "edges"):
         adjacency = _from_networkx(adjacency, notes)
     elif isinstance(adjacency, Tensor):
@@ -80,7 +78,7 @@ def _edges_of(
     shape = adjacency.shape
     if shape == (n, n):
         entries = sp.coo_array(sp.csr_array(adjacency))
-        return entries.row, entries.col, entries.data.astype(np.float32)
+        return np.stack(entries.coords), entries.data.astype(np.float32)
     if sp.issparse(adjacency) or len(shape) != 2 or shape[0] != 2:
         raise InputError(
             f"adjacency has shape {list(shape)} but X has {n:,} rows: expected "
@@ -91,7 +89,7 @@ def _edges_of(
             f"adjacency has shape {list(shape)} and dtype {adjacency.dtype}: expected "
             "integers for a list of edges"
         )
-    return adjacency[0], adjacency[1], None
+    return adjacency, None
 
 
 def _from_torch(matrix: Tensor) -> Any:

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.utils import to_undirected
 
-from elugcn.data.edges import clean_edges
 from elugcn.errors import InputError
 
 Array = NDArray[Any]
@@ -25,23 +25,19 @@ _CSR_WARNING = "Sparse CSR tensor support is in beta"
 
 
 def as_features(x: Any, name: str) -> Tensor:
-    """Convert features to a float32 matrix: dense and contiguous, or sparse CSR.
+    """A float32 matrix [n, d], dense and contiguous or sparse CSR, from any kind of X.
 
     A float32 file (``np.memmap``) is used in place, without a copy. Whether values are
-    finite is checked once, in ``check_data``.
-
-    Args:
-        x: Tensor, array, scipy sparse matrix, data frame or list of rows, [n, d].
-        name: What messages call it.
+    finite is checked once, in ``check_data``. Messages call X ``name``.
     """
     if isinstance(x, Tensor):
         return _from_tensor(x, name)
     if sp.issparse(x):
         return _from_scipy(x, name)
-    framed = hasattr(x, "columns") and hasattr(x, "to_numpy")
-    values = _from_frame(x, name) if framed else _as_array(x, name)
+    names = x.columns if hasattr(x, "columns") and hasattr(x, "to_numpy") else None
+    values = _as_array(x, name) if names is None else _from_frame(x, name)
     _check_shape(values.shape, name)
-    _warn_of_merged_values(values, name, x.columns if framed else None)
+    _warn_of_merged_values(values, name, names)
     in_place = isinstance(values, np.memmap) and values.dtype == np.float32
     with warnings.catch_warnings():
         # Features are never written to, so a read-only file is fine.
@@ -95,19 +91,15 @@ def _from_frame(x: Any, name: str) -> Array:
     columns = []
     for column in x.columns:
         dtype, values = x[column].dtype, np.asarray(x[column])
+        place = f"{name}, column {column!r}"
         # Nullable numbers of pandas become objects; polars has dtypes of its own.
         if getattr(dtype, "kind", values.dtype.kind) not in "fiub":
-            raise InputError(
-                f"{name}, column {column!r} has dtype {dtype}: expected real numbers"
-            )
-        if values.dtype == object:
-            try:
-                values = values.astype(np.float64)
-            except (TypeError, ValueError):  # pandas.NA
-                raise InputError(
-                    f"{name}, column {column!r} has missing values"
-                ) from None
-        columns.append(values)
+            raise InputError(f"{place} has dtype {dtype}: expected real numbers")
+        try:
+            numeric = values.dtype != object
+            columns.append(values if numeric else values.astype(np.float64))
+        except (TypeError, ValueError):  # pandas.NA
+            raise InputError(f"{place} has missing values") from None
     return np.stack(columns, axis=1) if columns else np.empty((len(x), 0))
 
 
@@ -118,16 +110,15 @@ def check_numeric(dtype: Any, name: str) -> None:
 
 
 def _check_shape(shape: Sequence[int], name: str) -> None:
-    if len(shape) != 2:
-        raise InputError(
-            f"{name} has shape {list(shape)}: expected two dimensions, "
-            "[nodes, features]"
+    expected = "two dimensions, [nodes, features]"
+    if len(shape) == 2 and 0 not in shape:
+        return
+    if len(shape) == 2:
+        expected = (
+            'at least one node and one feature (features="identity" and '
+            'features="degree" make some)'
         )
-    if 0 in shape:
-        raise InputError(
-            f"{name} has shape {list(shape)}: expected at least one node and one "
-            'feature (features="identity" and features="degree" make some)'
-        )
+    raise InputError(f"{name} has shape {list(shape)}: expected {expected}")
 
 
 def _warn_of_merged_values(values: Array, name: str, names: Any) -> None:
@@ -139,7 +130,11 @@ def _warn_of_merged_values(values: Array, name: str, names: Any) -> None:
     # Whole numbers are exact: their differences are meant.
     rounding = 0 if values.dtype.kind in "iu" else _ROUNDING * size
     narrow = np.flatnonzero((rounding < span) & (span < _NARROW * size))
-    merged = [j for j in narrow.tolist() if _merges(values[:, j])]
+    merged = []
+    for j in narrow.tolist():
+        column = values[:, j]
+        if len(np.unique(column.astype(np.float32))) < len(np.unique(column)):
+            merged.append(j)
     if not merged:
         return
     shown = ", ".join(str(j) if names is None else repr(names[j]) for j in merged[:5])
@@ -152,10 +147,6 @@ def _warn_of_merged_values(values: Array, name: str, names: Any) -> None:
         UserWarning,
         stacklevel=4,
     )
-
-
-def _merges(column: Array) -> bool:
-    return len(np.unique(column.astype(np.float32))) < len(np.unique(column))
 
 
 def sparse_rows(crow: Tensor, col: Tensor, value: Tensor, d: int) -> Tensor:
@@ -171,25 +162,27 @@ def sparse_rows(crow: Tensor, col: Tensor, value: Tensor, d: int) -> Tensor:
         )
 
 
+def blocks(x: Tensor) -> tuple[Tensor, ...]:
+    """Parts of a tensor, side by side in its first dimension, that fit into memory."""
+    return torch.split(x, max(1, _BLOCK_ENTRIES // max(1, x[:1].numel())))
+
+
 def refuse_nonfinite(x: Tensor) -> None:
     """Refuse features with a NaN or infinite value; O(n·d)."""
-    values = x if x.layout == torch.strided else x.values()
-    # Sums need no mask; only a suspicious block is looked into. A sum in double
-    # precision copies its block.
-    rows = max(1, _BLOCK_ENTRIES // max(1, values[:1].numel()))
-    for start in range(0, values.size(0), rows):
-        block = values[start : start + rows]
-        if bool(torch.isfinite(block.sum(dtype=torch.float64))):
-            continue
-        node, *column = (~torch.isfinite(block)).nonzero()[0].tolist()
-        node += start
-        if not column:  # node is the number of an entry
-            column = [int(x.col_indices()[node])]
-            node = int(torch.searchsorted(x.crow_indices(), node, right=True)) - 1
-        raise InputError(
-            f"the features have a NaN or infinite value at node {node}, column "
-            f"{column[0]}: expected finite numbers"
-        )
+    start = 0
+    for block in blocks(x if x.layout == torch.strided else x.values()):
+        # A sum needs no mask; only a suspicious block is looked into.
+        if not torch.isfinite(block.sum(dtype=torch.float64)):
+            at, *column = (~torch.isfinite(block)).nonzero()[0].tolist()
+            node = start + at
+            if not column:  # node is the number of an entry
+                column = [int(x.col_indices()[node])]
+                node = int(torch.searchsorted(x.crow_indices(), node, right=True)) - 1
+            raise InputError(
+                f"the features have a NaN or infinite value at node {node}, column "
+                f"{column[0]}: expected finite numbers"
+            )
+        start += len(block)
 
 
 def check_kind(kind: Any) -> None:
@@ -201,46 +194,39 @@ def check_kind(kind: Any) -> None:
 
 
 def made_features(kind: str, edge_index: Tensor, n: int) -> Tensor:
-    """Features for a graph that has none.
+    """Features for a graph that has none, with n nodes and clean edges.
 
-    Args:
-        kind: ``"identity"``: one column per node (sparse). ``"degree"``: one column,
-            log(1 + number of neighbours).
-        edge_index: Clean edges [2, E]; the neighbours are those in either direction.
-        n: Number of nodes.
+    ``"identity"``: one column per node (sparse). ``"degree"``: one column, log(1 +
+    number of neighbours in either direction).
     """
     if kind == "identity":
         nodes = torch.arange(n + 1)
         return sparse_rows(nodes, nodes[:-1], torch.ones(n), n)
-    source, target = edge_index.numpy()
-    both, _, _ = clean_edges(source, target, None, n, directed=False)
+    both = to_undirected(edge_index, num_nodes=n)
     return torch.log1p(torch.bincount(both[0], minlength=n).float()).unsqueeze(1)
 
 
-def neighbour_graph(x: Tensor, n_neighbors: int) -> tuple[Array, Array]:
-    """Ends of the edges from each row of X to its nearest rows, in both directions.
+def neighbour_graph(x: Tensor, n_neighbors: int) -> Array:
+    """Edges [2, E] from each row of X to its nearest rows, in both directions.
 
-    Args:
-        x: Features [n, d]; the distance is cosine for sparse and Euclidean for dense.
-        n_neighbors: Neighbours per row.
+    The distance is cosine for sparse and Euclidean for dense X.
     """
     from sklearn.neighbors import kneighbors_graph
 
     refuse_nonfinite(x)
     n, d = x.shape
     if n == 1 and n_neighbors == 0:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        return np.empty((2, 0), dtype=np.int64)
     if not 1 <= n_neighbors < n:
         raise InputError(
             f"n_neighbors={n_neighbors} does not fit X with {n:,} rows: expected a "
             f"number in 1..{n - 1}"
         )
-    matrix: Any = x.numpy() if x.layout == torch.strided else None
-    if matrix is None:
+    matrix: Any = x
+    if x.layout != torch.strided:
         parts = (x.values(), x.col_indices(), x.crow_indices())
         # csr_matrix stores 32-bit indices where they suffice; scikit-learn needs it.
         matrix = sp.csr_matrix(tuple(p.numpy() for p in parts), shape=(n, d))
     metric = "cosine" if sp.issparse(matrix) else "euclidean"
     graph = kneighbors_graph(matrix, n_neighbors, metric=metric, include_self=False)
-    source, target = graph.maximum(graph.T).nonzero()
-    return source, target
+    return np.stack(graph.maximum(graph.T).nonzero())

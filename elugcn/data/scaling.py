@@ -9,13 +9,11 @@ import psutil
 import torch
 from torch import Tensor
 
-from elugcn.data.features import sparse_rows
+from elugcn.data.features import blocks, sparse_rows
 from elugcn.errors import InputError
 
 KINDS = ("auto", "row", "standard", "none")
 
-# Entries that are converted to double precision at once.
-_BLOCK_ENTRIES = 2**22
 # Bags of words have fewer non-zero values than this.
 _SPARSE = 0.25
 
@@ -34,25 +32,15 @@ class FeatureScaler:
     zero, non-negative ones, unless a few dense columns of large numbers would outweigh
     all others in the row sums. It takes ``none`` if all values lie in [0, 1]. Otherwise
     it takes ``standard``, or ``mixed`` if some columns are 0/1.
-
-    Attributes:
-        kind: ``row``, ``standard``, ``mixed`` or ``none``.
-        mean: Subtracted from each column, [d] (``standard`` and ``mixed``).
-        std: Divides each column, [d] (``standard`` and ``mixed``).
     """
 
     kind: str
-    mean: Tensor | None = None
+    mean: Tensor | None = None  # of each column, for standard and mixed
     std: Tensor | None = None
 
     @classmethod
     def fit(cls, x: Tensor, kind: str = "auto") -> FeatureScaler:
-        """Choose and measure the scaling on the training graph; O(n·d).
-
-        Args:
-            x: Features [n, d].
-            kind: ``auto``, ``row``, ``standard`` or ``none``.
-        """
+        """Choose and measure the scaling on the training graph's X; O(n·d)."""
         if kind not in KINDS:
             raise InputError(f"feature_norm={kind!r}: expected {', '.join(KINDS)}")
         if kind == "auto":
@@ -78,9 +66,8 @@ class FeatureScaler:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and JSON values to rebuild it from."""
-        if self.mean is None or self.std is None:
-            return {}, {"kind": self.kind}
-        tensors = {"scaler.mean": self.mean, "scaler.std": self.std}
+        measured = {"scaler.mean": self.mean, "scaler.std": self.std}
+        tensors = {name: value for name, value in measured.items() if value is not None}
         return tensors, {"kind": self.kind}
 
     @classmethod
@@ -121,23 +108,17 @@ def _outweighed(x: Tensor) -> bool:
 
 def _binary(x: Tensor) -> Tensor:
     """Columns that hold nothing but zeros and ones, bool [d]."""
-    blocks = [((b == 0) | (b == 1)).all(dim=0) for b in _blocks(x)]
-    return torch.stack(blocks).all(dim=0)
-
-
-def _blocks(x: Tensor) -> tuple[Tensor, ...]:
-    return torch.split(x, max(1, _BLOCK_ENTRIES // x.size(1)))
+    return torch.stack([((b == 0) | (b == 1)).all(0) for b in blocks(x)]).all(0)
 
 
 def _std_mean(x: Tensor) -> tuple[Tensor, Tensor]:
     """Per column, in double precision, one block of rows at a time."""
-    blocks = _blocks(x)
-    total = torch.stack([b.sum(dim=0, dtype=torch.float64) for b in blocks])
-    mean = total.sum(dim=0) / x.size(0)
+    parts, n = blocks(x), x.size(0)
+    mean = torch.stack([b.sum(0, dtype=torch.float64) for b in parts]).sum(0) / n
     around = torch.zeros_like(mean)
-    for block in blocks:
+    for block in parts:
         around += (block.double() - mean).square_().sum(dim=0)
-    return (around / x.size(0)).sqrt(), mean
+    return (around / n).sqrt(), mean
 
 
 def _dense(x: Tensor) -> Tensor:

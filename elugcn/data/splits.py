@@ -50,28 +50,18 @@ def draw_per_class(
     class_names: Sequence[str],
     what: str,
 ) -> Mask:
-    """Draw ``count`` eligible nodes per class without replacement.
+    """Draw ``count`` (of each class, or one number) eligible nodes per class.
 
-    Args:
-        y: Class of each node, -1 where unknown (never drawn).
-        count: Nodes of every class, or of each.
-        eligible: Nodes that may be drawn.
-        rng: Source of the draw.
-        class_names: One name per class.
-        what: The argument that asked for the draw, for the message.
-
-    Raises:
-        InputError: A class has too few eligible nodes.
+    Classes that have too few are refused; ``what`` is the argument that asked for the
+    draw, for the message.
     """
     chosen = np.zeros(y.size, dtype=np.bool_)
     counts = np.broadcast_to(count, len(class_names)).tolist()
     for label, (name, size) in enumerate(zip(class_names, counts, strict=True)):
         members = np.flatnonzero(eligible & (y == label))
         if members.size < size:
-            raise InputError(
-                f"{what}={size}: class {str(name)!r} has only {members.size} labelled "
-                "nodes to draw from"
-            )
+            found = f"has only {members.size} labelled nodes to draw from"
+            raise InputError(f"{what}={size}: class {str(name)!r} {found}")
         chosen[rng.choice(members, size=size, replace=False)] = True
     return chosen
 
@@ -89,16 +79,6 @@ def per_class_split(
     both = draw_per_class(y, total, known, rng, class_names, "train + val")
     train = draw_per_class(y, n_train, both, rng, class_names, "train")
     return Split(train, both & ~train, known & ~both)
-
-
-def validation_split(
-    y: Labels, train: Mask, n_val: int, seed: int, class_names: Sequence[str]
-) -> Split:
-    """Keep ``train``; ``n_val`` other nodes per class validate, the rest test."""
-    rest = (y >= 0) & ~train
-    rng = generator(seed, "validation")
-    val = draw_per_class(y, n_val, rest, rng, class_names, "val")
-    return Split(train, val, rest & ~val)
 
 
 def random_split(y: Labels, train: float, val: float, seed: int) -> Split:
@@ -163,15 +143,10 @@ def complete_split(
     seed: int,
     notes: list[str],
 ) -> Split:
-    """Make the masks that are missing from the labelled nodes.
+    """Make the masks that are missing from the labelled nodes, and note what was made.
 
-    Args:
-        given: Checked masks by name (``train_mask``, ...), of labelled nodes only.
-        y: Class of each node, -1 where unknown.
-        val_fraction: Share for validation, if no validation node is given.
-        test_fraction: Share for testing, if no mask is given.
-        seed: Seed of the draw.
-        notes: Gets a sentence on what was made.
+    The fractions are shares of the labels: for validation if no validation node is
+    given, for testing if no mask is given.
     """
     labelled = y >= 0
     if not given:

@@ -95,7 +95,7 @@ def test_constant_columns_and_large_values() -> None:
 
 def test_a_matrix_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = FeatureScaler.fit(tensor(MIXED))
-    monkeypatch.setattr("elugcn.data.scaling._BLOCK_ENTRIES", 64)
+    monkeypatch.setattr("elugcn.data.features._BLOCK_ENTRIES", 64)
     blocks = FeatureScaler.fit(tensor(MIXED))
     assert blocks.kind == whole.kind
     torch.testing.assert_close(blocks.mean, whole.mean)

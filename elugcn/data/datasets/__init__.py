@@ -119,13 +119,13 @@ def _check_request(
         raise InputError(f"directed=True: dataset {info.name} has no directed version")
     if not info.fixed_splits or split < info.n_splits:
         return
-    if info.n_splits > 1:
-        raise InputError(
-            f"split={split}: dataset {info.name} has {info.n_splits} published splits; "
-            f"expected 0 to {info.n_splits - 1}"
-        )
+    found = f"split={split}: dataset {info.name} has"
+    last = info.n_splits - 1
+    if last:
+        published = f"{last + 1} published splits"
+        raise InputError(f"{found} {published}; expected 0 to {last}")
     if not drawn:
         raise InputError(
-            f"split={split}: dataset {info.name} has one published split; expected 0 "
-            "(with labels_per_class, any split is a random draw)"
+            f"{found} one published split; expected 0 (with labels_per_class, any "
+            "split is a random draw)"
         )

@@ -60,20 +60,14 @@ def locate(relative: str, data_dir: str | Path | None = None) -> Path | None:
 def find_file(
     relative: str, data_dir: str | Path | None = None, download: bool = True
 ) -> Path:
-    """A checked file of a dataset, downloaded into the cache if it is missing.
-
-    Raises:
-        InputError: The file is missing and cannot be downloaded, or its contents are
-            not the published ones.
-    """
-    path = locate(relative, data_dir)
-    if path is not None:
-        if relative in registry().registry:
+    """A checked file of a dataset, downloaded into the cache if it is missing."""
+    known = registry()
+    if (path := locate(relative, data_dir)) is not None:
+        if relative in known.registry:
             _verify(relative, path)
         return path
     where = f"{cache_dir() / relative} or in a data directory (data_dir, $ELUGCN_DATA)"
-    url = registry().urls.get(relative)
-    if url is None:
+    if relative not in known.urls:
         raise InputError(
             f"{relative}: file not found, and no public download is known; put it at "
             f"{where}"
@@ -85,7 +79,7 @@ def find_file(
     except (OSError, ValueError, requests.RequestException) as error:
         raise InputError(
             f"{relative}: file not found and not downloaded ({_reason(error)}); get it "
-            f"from {url} and put it at {where}"
+            f"from {known.urls[relative]} and put it at {where}"
         ) from None
 
 
@@ -94,10 +88,6 @@ def reading(path: Path, expected: str) -> Iterator[None]:
     """Turn every error in the block into an InputError that names the file.
 
     A right checksum does not make reading safe: the file may change afterwards.
-
-    Args:
-        path: The file that is read in the block.
-        expected: What it should be; the reason follows in brackets.
     """
     try:
         yield
@@ -105,6 +95,13 @@ def reading(path: Path, expected: str) -> Iterator[None]:
         raise
     except Exception as error:  # zipfile, pickle, scipy, ... each raise their own
         raise InputError(f"{path}: {expected} ({_reason(error)})") from error
+
+
+@contextlib.contextmanager
+def read_arrays(path: Path, expected: str) -> Iterator[Any]:
+    """Open an .npz archive, with the errors of ``reading``."""
+    with reading(path, expected), np.load(path, allow_pickle=False) as archive:
+        yield archive
 
 
 def registry() -> Any:
@@ -142,10 +139,7 @@ def _arrays_sha256(path: Path) -> str:
     then its bytes in C order.
     """
     digest = hashlib.sha256()
-    with (
-        reading(path, "not an archive of arrays"),
-        np.load(path, allow_pickle=False) as archive,
-    ):
+    with read_arrays(path, "not an archive of arrays") as archive:
         for name in sorted(archive.files):
             array = archive[name]
             digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())

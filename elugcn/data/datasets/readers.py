@@ -14,16 +14,17 @@ from torch_geometric.datasets import KarateClub
 from torch_geometric.io import read_npz
 from torch_geometric.transforms import LargestConnectedComponents
 
-from elugcn.data.datasets.files import reading
+from elugcn.data.datasets.files import read_arrays, reading
 from elugcn.data.datasets.unpickle import load_pickle
 from elugcn.data.edges import clean_edges
 from elugcn.data.splits import (
     SPLITS,
     Split,
     as_mask,
+    draw_per_class,
+    generator,
     per_class_split,
     random_split,
-    validation_split,
 )
 from elugcn.errors import InputError
 
@@ -132,14 +133,11 @@ def read_wikipedia(path: Path, split: int, directed: bool) -> Data:
     - The directed files contain self-loops (50 and 140), dropped here as everywhere.
     - The classes are bins of average monthly traffic; the files do not name them.
     """
-    with (
-        reading(path, "expected node_features, node_labels, edges, *_masks"),
-        np.load(path, allow_pickle=False) as archive,
-    ):
-        x = np.ascontiguousarray(archive["node_features"], dtype=np.float32)
-        y = archive["node_labels"].astype(np.int64)
-        ends = archive["edges"].T
-        masks = [archive[f"{part}_masks"][split] for part in ("train", "val", "test")]
+    with read_arrays(path, "expected node_features, node_labels, edges, *_masks") as a:
+        x = np.ascontiguousarray(a["node_features"], dtype=np.float32)
+        y = a["node_labels"].astype(np.int64)
+        ends = a["edges"].T
+        masks = [a[f"{part}_masks"][split] for part in ("train", "val", "test")]
     links, _, _ = clean_edges(ends[0], ends[1], None, len(y), directed=True)
     return dataset(x, ends, y, masks, range(y.max() + 1), directed, links=links)
 
@@ -186,10 +184,7 @@ def read_development(path: Path, split: int) -> Data:
     train and 30 validate, at most a third of a class each; with two classes half of
     the nodes train and a quarter validates.
     """
-    with (
-        reading(path, "expected x_*, edges, y"),
-        np.load(path, allow_pickle=False) as archive,
-    ):
+    with read_arrays(path, "expected x_*, edges, y") as archive:
         parts = [archive[f"x_{part}"] for part in ("data", "indices", "indptr")]
         x = csr_array(tuple(parts), shape=tuple(archive["x_shape"])).toarray()
         y, ends = archive["y"].astype(np.int64), archive["edges"]
@@ -235,5 +230,7 @@ def read_karate(split: int) -> Data:
     """
     club = KarateClub()[0].clone()
     y, names = club.y.numpy(), ["0", "1", "2", "3"]
-    masks = validation_split(y, club.train_mask.numpy(), 1, split, names)
+    train = club.train_mask.numpy()
+    val = draw_per_class(y, 1, ~train, generator(split, "validation"), names, "val")
+    masks = Split(train, val, ~train & ~val)
     return dataset(club.x.numpy(), club.edge_index.numpy(), y, masks, names)

@@ -17,37 +17,22 @@ _PLANETOID_PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
-    """What is known of a dataset without reading it.
+    """What is known of a dataset without reading it."""
 
-    Attributes:
-        name: The name that ``load_dataset`` takes.
-        family: Which function reads it.
-        source: Where the data was published.
-        n_splits: How many splits are reported.
-        fixed_splits: Whether the splits are published ones (0 to n_splits - 1), or
-            drawn with the number of the split as seed (any number).
-        has_direction: Whether the edges were published with a direction.
-        description: One line.
-        files: What must be on disk, as ``folder/file``.
-        options: Names of the further options that ``load_dataset`` takes.
-        n_nodes: Nodes after cleaning; None if not known, as all figures below.
-        n_edges: Undirected edges after cleaning, each counted once.
-        n_features: Columns of ``x``.
-        n_classes: Number of classes.
-        n_train: Training nodes of split 0; n_val and n_test likewise.
-        homophily: Share of the edges that join equal classes, among those whose ends
-            both have a class.
-    """
-
-    name: str
-    family: str
-    source: str
-    n_splits: int
+    name: str  # that load_dataset takes
+    family: str  # says which function reads it
+    source: str  # where the data was published
+    n_splits: int  # how many splits are reported
+    # Whether the splits are published ones (0 to n_splits - 1), or drawn with the
+    # number of the split as seed (any number).
     fixed_splits: bool = False
-    has_direction: bool = False
+    has_direction: bool = False  # whether the edges were published with a direction
     description: str
-    files: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # what must be on disk, as folder/file
+    options: tuple[str, ...] = ()  # further options that load_dataset takes
+    # None if not known. Each undirected edge is counted once; the splits are those of
+    # split 0; homophily is the share of edges between nodes of the same class, among
+    # those between nodes with a class.
     n_nodes: int | None = None
     n_edges: int | None = None
     n_features: int | None = None

@@ -29,30 +29,20 @@ _MAX_DENSITY = 0.5
 
 
 class SBMOptions(BaseModel):
-    """The options of ``load_dataset("sbm", ...)``.
-
-    Attributes:
-        n: Number of nodes, at least 3 per class.
-        n_classes: At least 2.
-        mean_degree: Mean number of edges per node, above 0.
-        homophily: Share of the edges that are inside a class.
-        n_features: At least 1.
-        feature_noise: Standard deviation of the noise around the mean of the class,
-            which is itself drawn with standard deviation 1.
-        label_rate: Share of each class that trains, and that validates; at least one
-            node each.
-    """
+    """The options of ``load_dataset("sbm", ...)``."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False
     )
 
-    n: int = Field(1000, ge=1)
+    n: int = Field(1000, ge=1)  # at least 3 per class
     n_classes: int = Field(5, ge=2)
     mean_degree: float = Field(10.0, gt=0)
-    homophily: float = Field(0.8, ge=0, le=1)
+    homophily: float = Field(0.8, ge=0, le=1)  # share of the edges inside a class
     n_features: int = Field(64, ge=1)
+    # Standard deviation around the mean of the class, which is itself drawn with 1.
     feature_noise: float = Field(1.0, ge=0)
+    # Share of each class that trains, and that validates; at least one node each.
     label_rate: float = Field(0.05, gt=0, lt=0.5)
 
     @classmethod
