@@ -6,7 +6,7 @@ A row is a method or, in an experiment, a method with certain options under a na
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from elugcn.evaluation.harness import Outcomes, run_jobs
 from elugcn.evaluation.jobs import Job, Options, make_jobs
 from elugcn.evaluation.statistics import (
     Difference,
-    Pair,
     Summary,
     paired_difference,
     summarize,
@@ -27,46 +26,27 @@ REFERENCE = "gcn"
 
 @dataclass(frozen=True)
 class Published:
-    """A published cell in percent.
+    """A published cell in percent."""
 
-    Attributes:
-        mean: None where the method ran out of memory.
-        std: Standard deviation, where one is printed.
-    """
-
-    mean: float | None
+    mean: float | None  # None: the method ran out of memory
     std: float | None = None
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of a row on a dataset, summed up; accuracies in percent.
+    """The runs of a row on a dataset, summed up; accuracies in percent."""
 
-    Attributes:
-        method: Row of the table: a method, or a name of its own.
-        dataset: Column of the table.
-        summary: Of the test accuracies.
-        failed: How many runs failed.
-        errors: Why, each reason once.
-        published: The published number, where there is one for the same task.
-        difference: To the reference on the same splits and seeds.
-        seconds: Mean time of a fit.
-        peak_rss_mb: Highest memory of a run.
-        best: Whether no row has a higher mean on the dataset.
-        most: Runs of the row that has most of them on the dataset.
-    """
-
-    method: str
+    method: str  # or a row's name of its own
     dataset: str
-    summary: Summary
-    failed: int = 0
-    errors: tuple[str, ...] = ()
-    published: Published | None = None
-    difference: Difference | None = None
-    seconds: float | None = None
-    peak_rss_mb: float | None = None
-    best: bool = False
-    most: int = 0
+    summary: Summary  # of the test accuracies
+    failed: int = 0  # runs
+    errors: tuple[str, ...] = ()  # each once
+    published: Published | None = None  # for the same task
+    difference: Difference | None = None  # to the reference
+    seconds: float | None = None  # mean of a fit
+    peak_rss_mb: float | None = None  # highest of a run
+    best: bool = False  # no row has a higher mean on the dataset
+    most: int = 0  # runs of the row that has most of them on the dataset
 
     def plain(self) -> dict[str, Any]:
         """The cell as JSON holds it."""
@@ -113,12 +93,10 @@ def aggregate(
 ) -> Comparison:
     """Sum up runs by row and dataset.
 
-    Args:
-        runs: The jobs; or each job with the name of the row that it counts for.
-        outcomes: What the jobs gave.
-        reference: The row that the others are compared with.
-        published: The published number of a row on a dataset. It is asked only where
-            the runs have the dataset's own labels and options.
+    A run is a job, or a job with the name of the row that it counts for. Every other
+    row is compared with the row ``reference``. ``published`` gives the published number
+    of a row on a dataset; it is asked only where the runs have the dataset's own labels
+    and options.
     """
     jobs: dict[tuple[str, str], list[Job]] = defaultdict(list)
     for one in runs:
@@ -128,22 +106,36 @@ def aggregate(
     datasets = tuple(dict.fromkeys(dataset for _, dataset in jobs))
     cells: dict[tuple[str, str], Cell] = {}
     for dataset in datasets:
+        done = {
+            name: {
+                j: outcomes.done[j] for j in jobs[name, dataset] if j in outcomes.done
+            }
+            for name in names
+        }
         accuracies = {
-            name: _accuracies(jobs[name, dataset], outcomes) for name in names
+            name: {
+                (job.split, job.seed): float(record["test_accuracy"])
+                for job, record in of.items()
+                if record["test_accuracy"] is not None
+            }
+            for name, of in done.items()
         }
         summaries = {name: summarize(of.values()) for name, of in accuracies.items()}
         # Means that are equal in truth may differ in the last digits.
-        means = {
-            n: round(s.mean, 9) for n, s in summaries.items() if s.mean is not None
-        }
+        means = {n: round(s.mean or 0.0, 9) for n, s in summaries.items() if s.runs}
         for name in names:
-            own = jobs[name, dataset]
+            own, records = jobs[name, dataset], done[name].values()
+            failed = [outcomes.failed[job] for job in own if job in outcomes.failed]
+            memory = [float(record["peak_rss_mb"]) for record in records]
             drawn = any(job.labels_per_class or job.data_options for job in own)
             cells[name, dataset] = Cell(
                 name,
                 dataset,
                 summaries[name],
-                **_cost(own, outcomes),
+                failed=len(failed),
+                errors=tuple(dict.fromkeys(record["error"] for record in failed)),
+                seconds=summarize((r["seconds"]["total"] for r in records), 1.0).mean,
+                peak_rss_mb=max(memory, default=None),
                 published=None if drawn else published(name, dataset),
                 difference=None
                 if name == reference
@@ -151,7 +143,16 @@ def aggregate(
                 best=name in means and means[name] == max(means.values()),
                 most=max(summary.runs for summary in summaries.values()),
             )
-    return Comparison(names, datasets, cells, _notes(cells, outcomes), reference)
+    notes = []
+    for package in ("elugcn", "torch"):
+        found = versions(package, outcomes.done.values())
+        if len(found) > 1:
+            notes.append(f"the runs are of {package} {' and '.join(found)}")
+    for cell in cells.values():
+        for error in cell.errors:
+            where = f"{cell.method} on {cell.dataset}"
+            notes.append(f"{where}: {cell.failed} failed ({error})")
+    return Comparison(names, datasets, cells, tuple(notes), reference)
 
 
 def compare(
@@ -165,18 +166,9 @@ def compare(
     data_options: Options | None = None,
     **execution: Any,
 ) -> Comparison:
-    """Compare methods on datasets; stored runs are not repeated.
+    """Compare methods on datasets; the runs in the folder ``store`` are not repeated.
 
-    Args:
-        methods: Names of methods; the rows of the table.
-        datasets: Names of datasets; the columns.
-        seeds: Runs per method and dataset.
-        store: Folder of runs.
-        labels_per_class: Draw this many training labels.
-        options: Per method, options that differ from the tuned ones.
-        data_options: Per dataset, further options of its loader.
-        **execution: How runs are done: ``workers``, ``data_dir``, ``n_threads``,
-            ``device``, ``timeout``, ``executor`` and ``progress`` of ``run_jobs``.
+    See ``make_jobs`` for what is run and ``run_jobs`` for how (``**execution``).
     """
     jobs = make_jobs(
         methods,
@@ -187,42 +179,6 @@ def compare(
         data_options=data_options,
     )
     return aggregate(jobs, run_jobs(jobs, Store(store), **execution))
-
-
-def _accuracies(jobs: Sequence[Job], outcomes: Outcomes) -> dict[Pair, float]:
-    found = {(j.split, j.seed): outcomes.done[j] for j in jobs if j in outcomes.done}
-    scores = {pair: record["test_accuracy"] for pair, record in found.items()}
-    return {pair: float(score) for pair, score in scores.items() if score is not None}
-
-
-def _cost(jobs: Sequence[Job], outcomes: Outcomes) -> dict[str, Any]:
-    """Failures, time and memory of a cell."""
-    records = [outcomes.done[job] for job in jobs if job in outcomes.done]
-    errors = [outcomes.failed[job]["error"] for job in jobs if job in outcomes.failed]
-    return {
-        "failed": len(errors),
-        "errors": tuple(dict.fromkeys(errors)),
-        "seconds": summarize((r["seconds"]["total"] for r in records), 1.0).mean,
-        "peak_rss_mb": max((float(r["peak_rss_mb"]) for r in records), default=None),
-    }
-
-
-def _notes(
-    cells: Mapping[tuple[str, str], Cell], outcomes: Outcomes
-) -> tuple[str, ...]:
-    found = {p: versions(p, outcomes.done.values()) for p in ("elugcn", "torch")}
-    return (
-        *(
-            f"the runs are of {package} {' and '.join(of)}"
-            for package, of in found.items()
-            if len(of) > 1
-        ),
-        *(
-            f"{cell.method} on {cell.dataset}: {cell.failed} failed ({error})"
-            for cell in cells.values()
-            for error in cell.errors
-        ),
-    )
 
 
 def versions(package: str, records: Iterable[Record]) -> list[str]:

@@ -5,13 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Generator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent import futures
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +41,7 @@ def run_jobs(
     n_threads: int = 1,
     device: str = "auto",
     timeout: float | None = None,
-    executor: Executor | None = None,
+    executor: futures.Executor | None = None,
     progress: Progress = SILENT,
 ) -> Outcomes:
     """Do every job that is not done yet, each in a process of its own.
@@ -64,21 +58,15 @@ def run_jobs(
         n_threads: Threads of each job.
         device: ``auto``, ``cpu`` or ``cuda``.
         timeout: Seconds after which a run is ended and counts as failed.
-        executor: Where jobs are sent, e.g. ``dask.distributed``'s
-            ``Client.get_executor()``; None: this machine. ``workers`` is then the
-            number of jobs that are sent at once.
+        executor: Where jobs are sent, such as ``Client.get_executor()`` of Dask;
+            None: this machine.
         progress: Shows how many jobs are finished.
-
-    Raises:
-        InputError: The store cannot be written to, or a dataset cannot be loaded.
     """
     for name, number in (("workers", workers), ("n_threads", n_threads)):
         if number < 1:
             raise InputError(f"{name} must be at least 1; got {number}")
-    outcomes = Outcomes()
-    for job in jobs:
-        if (record := store.result(job)) is not None:
-            outcomes.note(job, record)
+    known = {job: store.result(job) for job in jobs}
+    outcomes = Outcomes({job: record for job, record in known.items() if record})
     pending = [job for job in dict.fromkeys(jobs) if job not in outcomes.done]
     if not pending:
         return outcomes
@@ -117,13 +105,13 @@ def _finish(
     store: Store,
     settings: Settings,
     workers: int,
-    executor: Executor | None,
+    executor: futures.Executor | None,
 ) -> Generator[tuple[Job, Record]]:
     """Each job with its record, as they are finished here or by other processes."""
     # Failures from before this call do not count.
     earlier = {job: store.failure(job) for job in pending}
-    running: dict[Future[Record], tuple[Job, ExitStack]] = {}
-    own = ThreadPoolExecutor(workers)
+    running: dict[futures.Future[Record], tuple[Job, ExitStack]] = {}
+    own = futures.ThreadPoolExecutor(workers)
     # Threads wait for the processes here; an executor's workers are out of reach.
     cancelled = threading.Event() if executor is None else None
     try:
@@ -146,10 +134,13 @@ def _finish(
                     running[future] = job, claim.pop_all()
             if pending and not running:
                 time.sleep(_POLL)  # other processes have the rest
-            for future in wait(running, _POLL, FIRST_COMPLETED).done:
+            for future in futures.wait(running, _POLL, futures.FIRST_COMPLETED).done:
                 job, claim = running.pop(future)
+                try:
+                    record = future.result()
+                except Exception as error:  # the executor lost the job
+                    record = failed_record(job, f"{type(error).__name__}: {error}", 1)
                 with claim:
-                    record = _record(future, job)
                     store.add(record)
                 yield job, record
     finally:
@@ -159,10 +150,3 @@ def _finish(
             future.cancel()
             claim.close()
         own.shutdown()
-
-
-def _record(future: Future[Record], job: Job) -> Record:
-    try:
-        return future.result()
-    except Exception as error:  # the executor lost the job
-        return failed_record(job, f"{type(error).__name__}: {error}", 1)

@@ -19,10 +19,10 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, cast
 
 import psutil
 
@@ -40,15 +40,13 @@ _STARTING = threading.Lock()
 class IsolatedError(RuntimeError):
     """The call gave no result; the message says why in one line.
 
-    Attributes:
-        exit_code: Of the process; negative if a signal ended it, 2 for wrong input.
-        details: The traceback, where there is one.
+    ``exit_code`` is that of the process: negative if a signal ended it, 2 for wrong
+    input.
     """
 
-    def __init__(self, message: str, exit_code: int, details: str = "") -> None:
+    def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
-        self.details = details
 
 
 def run_isolated(
@@ -60,12 +58,9 @@ def run_isolated(
 ) -> Any:
     """Call ``function(*args)`` in a new process; its result as JSON holds it.
 
-    Args:
-        function: A function at the top level of a module. It returns what JSON holds.
-        *args: Its arguments; they are pickled.
-        timeout: Seconds after which the process is ended.
-        limit_mb: Memory above which the process is ended.
-        cancelled: When it is set, the process is ended.
+    The function is at the top level of a module; its arguments are pickled. The process
+    is ended after ``timeout`` seconds, above ``limit_mb`` megabytes of memory, or when
+    ``cancelled`` is set.
 
     Raises:
         IsolatedError: The process was ended or killed, or the call raised an error.
@@ -102,7 +97,7 @@ def run_isolated(
     if answer is None:
         raise IsolatedError(_how_it_ended(code), code or 1)
     if "error" in answer:
-        raise IsolatedError(answer["error"], answer["exit_code"], answer["details"])
+        raise IsolatedError(answer["error"], answer["exit_code"])
     return answer["result"]
 
 
@@ -120,19 +115,16 @@ def _answer(
             reason = "cancelled"
         elif time.monotonic() > deadline:
             reason = "took longer than the time limit"
-        elif limit_mb is not None and _resident_mb(process.pid) > limit_mb:
-            reason = f"held more than {limit_mb:,.0f} MB"
+        elif limit_mb is not None:
+            with suppress(psutil.NoSuchProcess):
+                if psutil.Process(process.pid).memory_info().rss > limit_mb * 2**20:
+                    reason = f"held more than {limit_mb:,.0f} MB"
         if reason is not None:
-            return _failed(reason, -int(signal.SIGTERM))
+            return {"error": reason, "exit_code": -int(signal.SIGTERM)}
     try:
-        answer: dict[str, Any] = json.loads(receiving.recv_bytes())
+        return cast("dict[str, Any]", json.loads(receiving.recv_bytes()))
     except EOFError:
         return None
-    return answer
-
-
-def _failed(error: str, exit_code: int, details: str = "") -> dict[str, Any]:
-    return {"error": error, "exit_code": exit_code, "details": details}
 
 
 def _how_it_ended(code: int | None) -> str:
@@ -154,13 +146,12 @@ def _child(sending: Connection, function: Callable[..., Any], args: Any) -> None
     try:
         answer = {"result": json_safe(function(*args))}
     except (InputError, MissingExtraError) as error:
-        answer = _failed(" ".join(str(error).split()), 2)
+        answer = {"error": " ".join(str(error).split()), "exit_code": 2}
     except Exception as error:
-        text = traceback.format_exc()
         line = " ".join(f"{type(error).__name__}: {error}".split())
         # PyTorch's allocator has no exception of its own.
         full = isinstance(error, MemoryError) or "can't allocate memory" in line
-        answer = _failed("ran out of memory" if full else line, 1, text)
+        answer = {"error": "ran out of memory" if full else line, "exit_code": 1}
     sending.send_bytes(json.dumps(answer, allow_nan=False).encode())
     sending.close()
 
@@ -170,10 +161,3 @@ def _die_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _resident_mb(pid: int) -> float:
-    try:
-        return float(psutil.Process(pid).memory_info().rss) / 2**20
-    except psutil.NoSuchProcess:
-        return 0.0

@@ -20,27 +20,16 @@ Options = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Job:
-    """One run to do, with everything that decides its result.
-
-    Attributes:
-        method: Name of the method.
-        dataset: Name of the dataset.
-        split: Which split of it.
-        seed: Seed of everything random.
-        options: The options of the method that differ from its defaults.
-        labels_per_class: Draw this many training labels; None: the split's own.
-        data_options: Further options of the dataset.
-        measure: ``module:function``, called with the fitted model; what it returns is
-            kept in the record.
-    """
+    """One run to do, with everything that decides its result."""
 
     method: str
     dataset: str
     split: int = 0
     seed: int = 0
-    options: dict[str, Any] = field(default_factory=dict)
-    labels_per_class: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)  # what is not the default
+    labels_per_class: int | None = None  # so many are drawn; None: the split's own
     data_options: dict[str, Any] = field(default_factory=dict)
+    # ``module:function``, called with the fitted model; the record keeps its result.
     measure: str | None = None
 
     def __hash__(self) -> int:
@@ -84,17 +73,14 @@ def make_jobs(
     labels, so methods have their defaults where other labels are drawn.
 
     Args:
-        methods: Names of methods; the rows of the table.
-        datasets: Names of datasets; the columns.
-        seeds: Runs per method and dataset.
+        methods: The rows of the table.
+        datasets: The columns.
+        seeds: Runs per method and dataset; run i has seed ``first + i``.
         labels_per_class: Draw this many training labels.
         options: Per method, options that differ from the tuned ones.
         data_options: Per dataset, further options of its loader.
         measure: What to measure on every fitted model.
-        first: Seed of the first run; run i has seed ``first + i``.
-
-    Raises:
-        InputError: A name, a number or an option is wrong.
+        first: Seed of the first run.
     """
     names = dict.fromkeys(map(resolve_name, methods))
     infos = {info.name: info for info in map(dataset_info, datasets)}
@@ -133,7 +119,7 @@ def make_jobs(
 def pairs(
     info: DatasetInfo, seeds: int, labels_per_class: int | None, first: int = 0
 ) -> list[tuple[int, int]]:
-    """The (split, seed) of each run; run i has seed ``first + i``.
+    """The (split, seed) of each run.
 
     One published split is run with every seed. Otherwise seed s has split s; published
     splits start again when the seeds go beyond them.

@@ -24,19 +24,12 @@ from elugcn.evaluation.store import SCHEMA, Record
 
 @dataclass(frozen=True)
 class Settings:
-    """How jobs are run; none of it changes a result.
-
-    Attributes:
-        data_dir: Where dataset files are.
-        n_threads: Threads of each run.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        timeout: Seconds after which a run is ended; None: never.
-    """
+    """How jobs are run; none of it changes a result."""
 
     data_dir: str | None = None
     n_threads: int = 1
     device: str = "auto"
-    timeout: float | None = None
+    timeout: float | None = None  # seconds after which a run is ended
 
 
 def run_job(
@@ -74,9 +67,9 @@ def execute(job: Job, settings: Settings) -> Record:
         )
     # Taken first: what a measurement needs is not a cost of the method.
     peak = round(peak_rss_mb(), 1)
-    measured = {}
-    if job.measure is not None:
-        measured["measured"] = _measure(job.measure, fitted)
+    measured = (
+        {} if job.measure is None else {"measured": _measure(job.measure, fitted)}
+    )
     about, result, graph = environment(fitted.threads), fitted.result, fitted.data
     use = result.label_utilization
     return _head(job, "done") | {

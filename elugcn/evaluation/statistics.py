@@ -27,20 +27,12 @@ class Summary(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better a method is than another on the same splits and seeds.
+    """How much better a method is than another on the same splits and seeds."""
 
-    Attributes:
-        mean: Mean difference in percentage points.
-        low: Lower end of the 95 % t confidence interval.
-        high: Upper end of it.
-        t_pvalue: Of the paired t-test; None where all differences are equal.
-        pairs: How many pairs there were.
-    """
-
-    mean: float
-    low: float
+    mean: float  # in percentage points
+    low: float  # ends of the 95 % t confidence interval
     high: float
-    t_pvalue: float | None
+    t_pvalue: float | None  # of the paired t-test; None: all differences are equal
     pairs: int
 
 
@@ -60,9 +52,7 @@ def paired_difference(
 ) -> Difference | None:
     """The difference on the (split, seed) that both have; None with fewer than two.
 
-    Args:
-        ours: Accuracy of each run of a method, a fraction.
-        theirs: The same of the method that it is compared with.
+    Given are the accuracies of runs as fractions.
     """
     common = sorted(ours.keys() & theirs.keys())
     if len(common) < 2:

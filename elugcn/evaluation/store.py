@@ -11,7 +11,7 @@ import errno
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,7 @@ _ORDER = ("dataset", "measure", "labels_per_class", "config", "seed", "key")
 
 
 class Store:
-    """A directory of records.
-
-    Args:
-        folder: The directory; it is made when something is written.
-    """
+    """A directory of records; it is made when something is written."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -57,7 +53,11 @@ class Store:
         A record does not count if a default of its method has changed since.
         """
         record = self._done.get(job.key)
-        return record if record is not None and _still_holds(record, job) else None
+        if record is None:
+            return None
+        then = record.get("config") or {}
+        changed = any(job.config[k] != then[k] for k in job.config.keys() & then.keys())
+        return None if changed else record
 
     def failure(self, job: Job) -> Record | None:
         """The last failure of a job that is not done."""
@@ -76,24 +76,15 @@ class Store:
     def refresh(self) -> None:
         """Read what any process has added or published since the last time."""
         with self._reported():
-            self._read_published()
+            at = self.published.stat().st_mtime_ns if self.published.is_dir() else -1
+            if at != self._published_at:
+                self._published_at, self._read_up_to = at, 0
+                for path in sorted(self.published.glob("*.parquet")):
+                    self._keep(read_records(path, _REQUIRED))
             records, self._read_up_to = read_lines(self.journal, self._read_up_to)
-        for record in records:
-            if all(name in record for name in _REQUIRED):
-                self._keep(record)
+        self._keep(r for r in records if all(name in r for name in _REQUIRED))
 
-    def _read_published(self) -> None:
-        at = self.published.stat().st_mtime_ns if self.published.is_dir() else -1
-        if at == self._published_at:
-            return
-        self._published_at, self._read_up_to = at, 0
-        for path in sorted(self.published.glob("*.parquet")):
-            for record in read_records(path):
-                if any(record.get(name) is None for name in _REQUIRED):
-                    raise InputError(f"{path}: not a Parquet file of runs")
-                self._keep(record)
-
-    def publish(self) -> list[Path]:
+    def publish(self) -> None:
         """Move the finished runs of the journal into the Parquet files.
 
         Failures are forgotten: the next comparison tries these jobs again.
@@ -109,7 +100,6 @@ class Store:
             self._failed.clear()
             if by_method:
                 os.utime(self.published)  # others see that the journal begins anew
-        return [self.published / f"{method}.parquet" for method in sorted(by_method)]
 
     @contextmanager
     def claim(self, job: Job) -> Iterator[bool]:
@@ -134,13 +124,13 @@ class Store:
         while not place.exists():
             place = place.parent
         if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-            raise InputError(
-                f"store {self.folder}: {place} is not a writable directory"
-            )
+            what = f"{place} is not a writable directory"
+            raise InputError(f"store {self.folder}: {what}")
 
-    def _keep(self, record: Record) -> None:
-        done = record["status"] == "done"
-        (self._done if done else self._failed)[record["key"]] = record
+    def _keep(self, records: Iterable[Record]) -> None:
+        for record in records:
+            place = self._done if record["status"] == "done" else self._failed
+            place[record["key"]] = record
 
     def _lock(self, name: str) -> FileLock:
         place = self.folder / ".locks"
@@ -158,18 +148,14 @@ class Store:
 
 def append_line(path: Path, record: Record) -> None:
     """Add a record to a journal in one write; when this returns, it is on the disk."""
-    text = _as_json(record) + "\n"
-    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-    try:
-        size = os.fstat(handle).st_size
-        if size and os.pread(handle, 1, size - 1) != b"\n":
-            text = "\n" + text  # half a line of a writer that was killed
-        data = text.encode()
-        if os.write(handle, data) < len(data):
+    data = f"{_as_json(record)}\n".encode()
+    with path.open("a+b", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
+            data = b"\n" + data  # half a line of a writer that was killed
+        if file.write(data) < len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        os.fsync(file.fileno())
 
 
 def read_lines(path: Path, start: int = 0) -> tuple[list[Record], int]:
@@ -205,18 +191,16 @@ def write_records(path: Path, records: Sequence[Record]) -> None:
         pq.write_table(table, work, compression="zstd", compression_level=19)
 
 
-def read_records(path: Path) -> list[Record]:
-    """The records of a Parquet file.
-
-    Raises:
-        InputError: The file is damaged or holds something else.
-    """
+def read_records(path: Path, required: Sequence[str] = ()) -> list[Record]:
+    """The records of a Parquet file; each must have what is required."""
     try:
         rows: list[Record] = pq.read_table(path).to_pylist()
         for row in rows:
             for name in NESTED:
                 if row.get(name) is not None:
                     row[name] = json.loads(row[name])
+        if any(row.get(name) is None for row in rows for name in required):
+            raise ValueError
     except (OSError, pa.ArrowException, TypeError, ValueError):
         raise InputError(f"{path}: not a Parquet file of records") from None
     return rows
@@ -224,9 +208,3 @@ def read_records(path: Path) -> list[Record]:
 
 def _as_json(value: Any) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
-
-
-def _still_holds(record: Record, job: Job) -> bool:
-    """Whether every option that both know has the same value."""
-    then = record.get("config") or {}
-    return all(job.config[k] == then[k] for k in job.config.keys() & then.keys())

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console, Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -24,19 +25,12 @@ _NAMES = {"bagcn": "BAGCN (reconstructed)", "cogsl": "CoGSL (sparse variant)"}
 _NOTHING = "–"
 
 
-class Shown(NamedTuple):
-    """A cell of a table: its text, whether it stands out, and what the paper has."""
-
-    text: str
-    best: bool = False
-    published: str = ""
-
-
 class Block(NamedTuple):
     """One table of a comparison."""
 
     caption: str
-    show: Callable[[Cell], Shown]
+    show: Callable[[Cell], str]
+    accuracies: bool = False  # the best are bold, the paper's stand behind them
 
 
 def shown_name(method: str) -> str:
@@ -56,14 +50,14 @@ def blocks(comparison: Comparison) -> list[Block]:
     caption = "Test accuracy in percent, mean ± standard deviation over runs"
     published = any(cell.published is not None for cell in comparison.rows())
     caption += "; in parentheses the paper's." if published else "."
-    found = [Block(caption, lambda c: Shown(ours(c), c.best, published_text(c)))]
+    found = [Block(caption, ours, accuracies=True)]
     if any(cell.difference is not None for cell in comparison.rows()):
         caption = (
             f"Difference to {comparison.reference} on the same splits and seeds, in "
             "points, with 95 % confidence interval and paired t-test."
         )
-        found.append(Block(caption, lambda c: Shown(difference_text(c))))
-    return [*found, Block("Mean seconds of a fit and peak memory.", _cost)]
+        found.append(Block(caption, difference_text))
+    return [*found, Block("Mean seconds of a fit and peak memory.", cost_text)]
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -78,25 +72,25 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return out.getvalue()
 
 
-def as_csv(comparison: Comparison) -> str:
-    """One line per method and dataset; percent, seconds and MB; empty: none."""
-    return csv_text(CSV_COLUMNS, map(csv_row, comparison.rows()))
-
-
 def csv_row(cell: Cell) -> list[str]:
-    """The values of ``CSV_COLUMNS``."""
+    """The values of ``CSV_COLUMNS`` in percent, seconds and MB; empty: none."""
+
+    def number(value: float | None, digits: int) -> str:
+        return "" if value is None else f"{value:.{digits}f}"
+
+    mean, std, runs = cell.summary
     paper = cell.published or Published(None)
     out_of_memory = cell.published is not None and paper.mean is None
     return [
         cell.method,
         cell.dataset,
-        _number(cell.summary.mean, 4),
-        _number(cell.summary.std, 4),
-        str(cell.summary.runs),
-        "OOM" if out_of_memory else _number(paper.mean, 2),
-        _number(paper.std, 2),
-        _number(cell.seconds, 3),
-        _number(cell.peak_rss_mb, 1),
+        number(mean, 4),
+        number(std, 4),
+        str(runs),
+        "OOM" if out_of_memory else number(paper.mean, 2),
+        number(paper.std, 2),
+        number(cell.seconds, 3),
+        number(cell.peak_rss_mb, 1),
     ]
 
 
@@ -110,14 +104,8 @@ def as_markdown(comparison: Comparison) -> str:
 
 def markdown_block(comparison: Comparison, block: Block) -> str:
     """One table in Markdown under its caption; the best accuracies are bold."""
-
-    def text(cell: Cell) -> str:
-        shown = block.show(cell)
-        bold = f"**{shown.text}**" if shown.best else shown.text
-        return bold + shown.published
-
     head = ["method", *map(escape_markdown, comparison.datasets)]
-    rows = _grid(comparison, text, escape_markdown)
+    rows = _rows(comparison, block, escape_markdown, str, "**{}**")
     return f"{block.caption}\n\n{markdown_table(head, rows)}"
 
 
@@ -129,23 +117,20 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def as_latex(comparison: Comparison) -> str:
     """Booktabs tables of accuracies and differences; notes are comments above them."""
+
+    def number(text: str) -> str:
+        # Minus signs and comparisons as mathematics.
+        signed = r"([+-]\d[\d.]*|p [<=] [\d.]+)"
+        return re.sub(signed, r"$\1$", escape_latex(text))
+
     lines = [f"% {' '.join(note.split())}" for note in comparison.notes]
-    for caption, show in blocks(comparison)[:-1]:
-
-        def text(cell: Cell, show: Callable[[Cell], Shown] = show) -> str:
-            shown = show(cell)
-            # Minus signs and comparisons as mathematics.
-            plain = escape_latex(shown.text)
-            plain = re.sub(r"([+-]\d[\d.]*|p [<=] [\d.]+)", r"$\1$", plain)
-            bold = rf"\textbf{{{plain}}}" if shown.best else plain
-            return bold + escape_latex(shown.published)
-
-        head = ["Method", *map(escape_latex, comparison.datasets)]
-        body = [head, *_grid(comparison, text, escape_latex)]
-        rows = [" & ".join(row) + r" \\" for row in body]
-        columns = "c" * len(comparison.datasets)
-        lines += [f"% {caption}", rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
-        lines += [rows[0], r"\midrule", *rows[1:], r"\bottomrule", r"\end{tabular}", ""]
+    begin = rf"\begin{{tabular}}{{l{'c' * len(comparison.datasets)}}}"
+    head = ["Method", *map(escape_latex, comparison.datasets)]
+    for block in blocks(comparison)[:-1]:
+        rows = _rows(comparison, block, escape_latex, number, r"\textbf{{{}}}")
+        first, *others = [" & ".join(row) + r" \\" for row in (head, *rows)]
+        lines += [f"% {block.caption}", begin, r"\toprule", first, r"\midrule"]
+        lines += [*others, r"\bottomrule", r"\end{tabular}", ""]
     return "\n".join(lines)
 
 
@@ -159,28 +144,48 @@ def as_terminal(comparison: Comparison) -> str:
 def terminal(comparison: Comparison) -> RenderableType:
     """The tables, to be printed on a Rich console."""
     parts: list[RenderableType] = []
-    for caption, show in blocks(comparison):
+    for block in blocks(comparison):
         table = Table(box=box.SIMPLE, pad_edge=False)
         table.add_column("method", no_wrap=True)
         for dataset in comparison.datasets:
             table.add_column(dataset, justify="right")
-        for method in comparison.methods:
-            row = [show(comparison.cells[method, d]) for d in comparison.datasets]
-            texts = [
-                Text.assemble(
-                    (one.text, "bold" if one.best else ""), (one.published, "dim")
-                )
-                for one in row
-            ]
-            table.add_row(Text(shown_name(method)), *texts)
-        parts += [Text(caption, style="dim"), table]
+        for row in _rows(
+            comparison, block, escape, escape, "[bold]{}[/]", "[dim]{}[/]"
+        ):
+            table.add_row(*map(Text.from_markup, row))
+        parts += [Text(block.caption, style="dim"), table]
     return Group(*parts, *(Text(f"note: {note}") for note in comparison.notes))
+
+
+def _rows(
+    comparison: Comparison,
+    block: Block,
+    name: Callable[[str], str],
+    number: Callable[[str], str],
+    bold: str,
+    published: str = "{}",
+) -> list[list[str]]:
+    """The lines of a table in the marks of a format."""
+
+    def text(cell: Cell) -> str:
+        shown = number(block.show(cell))
+        if block.accuracies and cell.best:
+            shown = bold.format(shown)
+        if block.accuracies and cell.published is not None:
+            shown += published.format(number(published_text(cell)))
+        return shown
+
+    cells, datasets = comparison.cells, comparison.datasets
+    return [
+        [name(shown_name(method)), *(text(cells[method, d]) for d in datasets)]
+        for method in comparison.methods
+    ]
 
 
 FORMATS: dict[str, Callable[[Comparison], str]] = {
     "terminal": as_terminal,
     "markdown": as_markdown,
-    "csv": as_csv,
+    "csv": lambda comparison: csv_text(CSV_COLUMNS, map(csv_row, comparison.rows())),
     "latex": as_latex,
 }
 
@@ -230,11 +235,11 @@ def interval_text(d: Difference) -> str:
     return f"{mean:+.2f} [{low:.2f}, {high:.2f}]"
 
 
-def _cost(cell: Cell) -> Shown:
+def cost_text(cell: Cell) -> str:
     """``1.2 s, 350 MB``."""
     if cell.seconds is None or cell.peak_rss_mb is None:
-        return Shown(_NOTHING)
-    return Shown(f"{cell.seconds:.1f} s, {cell.peak_rss_mb:.0f} MB")
+        return _NOTHING
+    return f"{cell.seconds:.1f} s, {cell.peak_rss_mb:.0f} MB"
 
 
 def escape_markdown(text: str) -> str:
@@ -246,22 +251,5 @@ def escape_latex(text: str) -> str:
     """Escape the characters that mean something to LaTeX."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
                "^": r"\textasciicircum{}", "±": r"$\pm$", _NOTHING: "--"}  # fmt: skip
-    return re.sub(
-        rf"[\\&%$#_{{}}~^±{_NOTHING}]", lambda m: special.get(m[0], f"\\{m[0]}"), text
-    )
-
-
-def _grid(
-    comparison: Comparison, show: Callable[[Cell], str], escape: Callable[[str], str]
-) -> list[list[str]]:
-    return [
-        [
-            escape(shown_name(method)),
-            *(show(comparison.cells[method, d]) for d in comparison.datasets),
-        ]
-        for method in comparison.methods
-    ]
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:.{digits}f}"
+    escaped = {character: f"\\{character}" for character in "&%$#_{}"}
+    return "".join((special | escaped).get(one, one) for one in text)

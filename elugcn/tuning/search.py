@@ -23,25 +23,15 @@ STARTUP_TRIALS = 5  # the sampler learns from then on
 
 @dataclass(frozen=True)
 class Trial:
-    """Options that were tried, and what came of them.
+    """Options that were tried, and what came of them."""
 
-    Attributes:
-        number: Counts from 1.
-        options: What differs from the method's defaults.
-        val_accuracy: Mean over the runs; None if one failed.
-        std: Unbiased standard deviation; None for fewer than two runs.
-        seconds: Time of the runs together.
-        error: Why the trial does not count.
-        version: Of the package that made the runs.
-    """
-
-    number: int
-    options: dict[str, Any]
-    val_accuracy: float | None = None
-    std: float | None = None
-    seconds: float = 0.0
-    error: str | None = None
-    version: str | None = None
+    number: int  # counts from 1
+    options: dict[str, Any]  # what differs from the method's defaults
+    val_accuracy: float | None = None  # mean over the runs; None: one failed
+    std: float | None = None  # unbiased; None: fewer than two runs
+    seconds: float = 0.0  # of the runs together
+    error: str | None = None  # why the trial does not count
+    version: str | None = None  # of the package that made the runs
 
 
 @dataclass
@@ -77,20 +67,15 @@ def run_search(
     """Try options one after another and yield each trial when it is finished.
 
     The method's defaults come first, then the settings of its authors; then Optuna's
-    TPE sampler chooses.
-
-    Args:
-        search: What is searched; its trials are appended.
-        common: Options that every trial has unless its space says otherwise.
-        traits: Of the graph; spaces depend on them.
-        seed: Of the search; each method and dataset has its own stream of it.
-        evaluate: Runs a trial.
+    TPE sampler chooses. Every trial has the ``common`` options unless its space says
+    otherwise.
     """
     optuna = load_optuna()
     method = get_method(search.method)
-    sampler = optuna.samplers.TPESampler(
-        seed=_stream(seed, search), n_startup_trials=STARTUP_TRIALS
-    )
+    # Each method and dataset has its own random numbers, the same in every process.
+    text = f"{seed}/{search.method}/{search.dataset}".encode()
+    own = int.from_bytes(hashlib.sha256(text).digest()[:4], "big")
+    sampler = optuna.samplers.TPESampler(seed=own, n_startup_trials=STARTUP_TRIALS)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     defaults = method.Config().model_dump(mode="json")
     starts = [{}, *(one for one in method.starting_points(traits) if one)]
@@ -118,11 +103,7 @@ def run_search(
 
 
 def load_optuna() -> Any:
-    """Optuna without its messages.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Optuna without its messages."""
     try:
         import optuna
     except ImportError:
@@ -141,9 +122,3 @@ def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
         else:
             flat[key] = value
     return flat
-
-
-def _stream(seed: int, search: Search) -> int:
-    """A seed of 32 bits for one search, the same in every process."""
-    text = f"{seed}/{search.method}/{search.dataset}".encode()
-    return int.from_bytes(hashlib.sha256(text).digest()[:4], "big")

@@ -16,14 +16,7 @@ _IDENTITY = ("method", "dataset", "search_seed", "runs", "first", "number", "ver
 
 
 def add_trial(folder: Path, search: Search, trial: Trial, **about: Any) -> None:
-    """Append a trial to the journal of a folder.
-
-    Args:
-        folder: Where the journal is.
-        search: Which method and dataset it belongs to.
-        trial: What was tried.
-        **about: Seeds and number of runs.
-    """
+    """Append a trial to the journal of a folder, with seeds and number of runs."""
     head = {"method": search.method, "dataset": search.dataset}
     with _lock(folder):
         append_line(folder / JOURNAL, head | about | asdict(trial))

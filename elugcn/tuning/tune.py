@@ -52,12 +52,7 @@ def tune(
         seed: Of the search.
         data_dir: Where dataset files are.
         progress: Shows how many trials of a search are finished.
-        **execution: How runs are done: ``workers``, ``n_threads``, ``device``,
-            ``timeout`` and ``executor`` of ``elugcn.evaluation.run_jobs``.
-
-    Raises:
-        InputError: A name, a number, the folder or a dataset is wrong.
-        MissingExtraError: Optuna is not installed.
+        **execution: Further arguments of ``elugcn.evaluation.run_jobs``.
     """
     load_optuna()
     names = list(dict.fromkeys(map(resolve_name, methods)))
@@ -134,15 +129,11 @@ def common_options(method: str, dataset: str) -> dict[str, Any]:
 def write_presets(searches: Sequence[Search], path: Path | None = None) -> None:
     """Make the best options of searches the tuned ones.
 
-    Args:
-        searches: Finished searches; one without a best trial changes nothing.
-        path: The file; None: the package's own.
+    ``path`` is the file of presets; None: the package's own.
     """
     path = path or presets_file()
     text = path.read_text(encoding="utf-8")
-    header = "".join(
-        line for line in text.splitlines(keepends=True) if line.startswith("#")
-    )
+    header = [line for line in text.splitlines(True) if line.startswith("#")]
     content: dict[str, Any] = yaml.safe_load(text)
     for search in searches:
         if search.best is None:
@@ -156,7 +147,7 @@ def write_presets(searches: Sequence[Search], path: Path | None = None) -> None:
         if own:
             sections[search.method] = own
     with atomic_file(path) as file:
-        file.write(header)
+        file.writelines(header)
         for dataset, sections in content.items():
             text = yaml.safe_dump(
                 {dataset: sections}, sort_keys=False, default_flow_style=None, width=88

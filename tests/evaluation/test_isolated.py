@@ -36,7 +36,6 @@ def test_a_call_that_fails_says_why_in_a_line(how: str) -> None:
     with pytest.raises(IsolatedError) as caught:
         run_isolated(end, how)
     assert (str(caught.value), caught.value.exit_code) == ENDS[how]
-    assert ("Traceback" in caught.value.details) == (how in ("error", "memory"))
     assert run_isolated(end, "fine") == "fine"
 
 
