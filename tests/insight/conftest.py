@@ -25,22 +25,29 @@ def mask(n: int, *nodes: int) -> Tensor:
     return out
 
 
-def row_of_six() -> Data:
-    """0 - 1 - 2 - 3 - 4 - 5, labels at both ends, the class of 4 is not known."""
-    source, target = torch.arange(5), torch.arange(1, 6)
+def small(
+    y: list[int],
+    edges: tuple[list[int], list[int]] = ([], []),
+    train: tuple[int, ...] = (),
+    val: tuple[int, ...] = (),
+    test: tuple[int, ...] = (),
+    **more: Any,
+) -> Data:
+    """A graph whose nodes have a feature each."""
+    n = len(y)
     return Data(
-        x=torch.eye(6),
-        edge_index=torch.stack(
-            [torch.cat([source, target]), torch.cat([target, source])]
-        ),
-        y=torch.tensor([0, 0, 0, 1, -1, 1]),
-        train_mask=mask(6, 0, 5),
-        val_mask=mask(6, 1),
-        test_mask=mask(6, 2, 3),
-        class_names=["left", "right"],
-        directed=False,
-        num_nodes=6,
-    )
+        x=torch.eye(n), edge_index=torch.tensor(edges).long(), y=torch.tensor(y),
+        train_mask=mask(n, *train), val_mask=mask(n, *val), test_mask=mask(n, *test),
+        num_nodes=n, **more,
+    )  # fmt: skip
+
+
+def row_of_six(**more: Any) -> Data:
+    """0 - 1 - 2 - 3 - 4 - 5, labels at both ends, the class of 4 is not known."""
+    steps = [0, 1, 2, 3, 4], [1, 2, 3, 4, 5]
+    edges = steps[0] + steps[1], steps[1] + steps[0]
+    more = {"class_names": ["left", "right"], "directed": False} | more
+    return small([0, 0, 0, 1, -1, 1], edges, (0, 5), (1,), (2, 3), **more)
 
 
 def by_hand(

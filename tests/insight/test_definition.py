@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from elugcn import label_utilization
 from elugcn.api import fit
 from elugcn.errors import InputError
+from tests.insight.conftest import small
 
 NODES = Data(num_nodes=6)
 LPA = [0, 0, 0, 1, -1, 1]
@@ -42,9 +43,8 @@ def test_names_of_classes() -> None:
     assert (use.gcn.tolist(), use.lpa.tolist()) == ([1, 0, 0, 2], [1, 2, 0, 2])
     # The graph's own order of the classes, beside numbers.
     named = Data(num_nodes=4, class_names=["c", "a", "b"])
-    assert label_utilization(named, gcn, [2, 0, 1, -1]).names() == [
-        "elu", "nelu", "elu", "unreachable",
-    ]  # fmt: skip
+    said = label_utilization(named, gcn, [2, 0, 1, -1]).names()
+    assert said == ["elu", "nelu", "elu", "unreachable"]
 
 
 def test_labels_are_propagated(path_graph: Data) -> None:
@@ -58,12 +58,7 @@ def test_labels_are_propagated(path_graph: Data) -> None:
 
 def test_heavy_edges_count_more() -> None:
     """Node 0 has a neighbour of class 0 and one of class 1."""
-    data = Data(
-        x=torch.eye(4),
-        edge_index=torch.tensor([[1, 2, 3], [0, 0, 0]]),
-        y=torch.tensor([1, 0, 1, 0]),
-        train_mask=torch.tensor([0, 1, 1, 0], dtype=torch.bool),
-    )
+    data = small([1, 0, 1, 0], ([1, 2, 3], [0, 0, 0]), (1, 2))
     for weight, expected in (([1.0, 5.0, 1.0], 1), ([5.0, 1.0, 1.0], 0)):
         data.edge_weight = torch.tensor(weight)
         assert int(label_utilization(data, data.y, lpa_steps=1).lpa[0]) == expected
@@ -95,11 +90,11 @@ def test_a_graph_without_features(path_graph: Data) -> None:
 
 
 CLASSES = [0, 1, 0, 1, 0, 1]
+ROWS = r"gcn must have one row per node \(6\)"
 REFUSED = {
-    "too few": (torch.zeros(5), r"gcn must have one row per node \(6\)"),
-    "too few rows": (torch.zeros(5, 2), r"gcn must have one row per node \(6\)"),
-    "three axes": (torch.zeros(6, 2, 2), r"gcn must have one row per node \(6\)"),
-    "a number": (torch.tensor(1), r"gcn must have one row per node \(6\)"),
+    "too few rows": (torch.zeros(5, 2), ROWS),
+    "three axes": (torch.zeros(6, 2, 2), ROWS),
+    "a number": (torch.tensor(1), ROWS),
     "negative": ([-5, 0, 0, 0, 0, 0], "classes from 0, or -1; got -5"),
     "NaN": ([[np.nan, 1.0]] * 6, "gcn must be finite"),
     "names beside numbers": (["a"] * 6, "must both name classes or both number them"),

@@ -33,7 +33,15 @@ def band(name: str, nodes: int, elu: float, cut: float = 0.0) -> dict[str, Any]:
     return {"name": name, "nodes": nodes, "elu": elu, "unreachable": cut}
 
 
-def result(**parts: Any) -> dict[str, Any]:
+def graphs(after: float | None, before: float | None = 6.12) -> dict[str, Any]:
+    return {
+        "original": {"homophily": 0.824, "complexity": before},
+        "elu": {"homophily": 0.767, "complexity": after},
+    }
+
+
+def found(**parts: Any) -> list[str]:
+    """The findings of a graph with nothing special but these parts."""
     quiet = {
         "overall": overall(80, 20),
         "classes": [one_class("a", 50, 0.8), one_class("b", 50, 0.8)],
@@ -41,21 +49,82 @@ def result(**parts: Any) -> dict[str, Any]:
         "distances": [],
         "graphs": {"original": {"homophily": None, "complexity": None}, "elu": None},
     }
-    return quiet | parts
+    return findings(quiet | parts)
 
 
-def test_nothing_special_is_one_sentence() -> None:
-    assert findings(result()) == [
-        "Label propagation and the GCN agree on 80% of the nodes (ELU)."
-    ]
+FIRST = "Label propagation and the GCN agree on 80% of the nodes (ELU)."
+ALONE = "predicted from features alone"
+DOMINANT = [
+    one_class("a", 50, 0.8, lpa_nodes=30),
+    one_class("b", 50, 0.8, lpa_nodes=70),
+]
+CLOSE = [band("1", 500, 0.8), band("2", 500, 0.7)]
+BOTH = (
+    "On the original graph, 82% of a node's neighbours have its class; on the ELU "
+    "graph, 77% of the weight leads to its class."
+)
+INDEX = " The ELU graph separates the classes {} (Davies-Bouldin index {} against 6.1; "
+CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing special": ({}, [FIRST]),
+    "accuracies": (
+        {"overall": overall(80, 20, elu_gcn=0.876, nelu_gcn=0.72)},
+        [FIRST + " The GCN is right on 88% of these nodes, and on 72% where the two "
+         "disagree (NELU)."],
+    ),
+    "a lonely node": (
+        {"overall": overall(80, 20, 1)},
+        ["Label propagation and the GCN agree on 79% of the nodes (ELU).",
+         f"No label reaches 1 node (1%). It is {ALONE}."],
+    ),
+    "lonely nodes": (
+        {"overall": overall(80, 20, 50, unreachable_gcn=0.5),
+         "classes": [one_class("a", 150, 0.9)]},
+        ["Label propagation and the GCN agree on 53% of the nodes (ELU).",
+         f"No label reaches 50 nodes (33%). They are {ALONE}; the GCN is right on "
+         "50%."],
+    ),
+    "nothing is reached": (
+        {"overall": overall(0, 0, 7),
+         "classes": [one_class("a", 7, 0.0, nelu=0.0, lpa_nodes=0)]},
+        [f"No label reaches 7 nodes (100%). They are {ALONE}."],
+    ),
+    "a dominant class": (
+        {"classes": DOMINANT},
+        [FIRST, "Labels of class b dominate: label propagation assigns it 70% of the "
+         "nodes, the GCN 50%."],
+    ),
+    "unused labels": (
+        {"overall": overall(80, 20, nelu_gcn=0.4, nelu_lpa=0.5)},
+        [FIRST, "Where the two disagree, label propagation is right more often than "
+         "the GCN (50% against 40%). The GCN leaves label information unused."],
+    ),
+    "bands": (
+        {"distances": [band("0", 100, 1.0), band("1", 300, 0.92), band("2", 300, 0.85),
+                       band("5+", 200, 0.6), band("none", 100, 0.0, cut=1.0),
+                       band("4", 3, 0.1)],
+         "degrees": [band("1", 500, 0.58), band("4–7", 500, 0.8), band("64+", 5, 0.0)]},
+        [FIRST,
+         "80% of the nodes with 4 to 7 neighbours are ELU, but only 58% of the nodes "
+         "with 1 neighbour.",
+         "92% of the nodes 1 edge from a label are ELU, but only 60% of the nodes 5 or "
+         "more edges from a label."],
+    ),
+    "small gaps": ({"distances": CLOSE, "degrees": CLOSE[:1]}, [FIRST]),
+    "a better graph": (
+        {"graphs": graphs(1.44)},
+        [FIRST, BOTH + INDEX.format("better", 1.4) + "lower is better)."],
+    ),
+    "no better graph": (
+        {"graphs": graphs(7.0)},
+        [FIRST, BOTH + INDEX.format("no better", 7.0) + "lower is better)."],
+    ),
+    "no index": ({"graphs": graphs(None)}, [FIRST, BOTH]),
+}  # fmt: skip
 
 
-def test_the_summary_says_how_often_the_gcn_is_right() -> None:
-    (said,) = findings(result(overall=overall(80, 20, elu_gcn=0.876, nelu_gcn=0.72)))
-    assert said == (
-        "Label propagation and the GCN agree on 80% of the nodes (ELU). The GCN is "
-        "right on 88% of these nodes, and on 72% where the two disagree (NELU)."
-    )
+@pytest.mark.parametrize(("parts", "said"), CASES.values(), ids=CASES)
+def test_sentences(parts: dict[str, Any], said: list[str]) -> None:
+    assert found(**parts) == said
 
 
 @pytest.mark.parametrize(
@@ -67,7 +136,7 @@ def test_a_class_that_its_labels_do_not_reach(labels: int, said: str) -> None:
         one_class("3", 200, 0.41, pulled_to="1", pulled_share=0.62, labels=labels),
         one_class("4", 4, 0.0),  # too small to mention
     ]
-    _, second = findings(result(overall=overall(352, 152), classes=classes))
+    _, second = found(overall=overall(352, 152), classes=classes)
     assert second == (
         f"Class 3 {said} Only 41% of the 200 nodes predicted as this class are ELU; "
         "label propagation assigns 62% of its NELU nodes to class 1."
@@ -75,101 +144,29 @@ def test_a_class_that_its_labels_do_not_reach(labels: int, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"),
-    [
-        (1, "Class c0 has no training label, so the model cannot learn it."),
-        (2, "Classes c0, c1 have no training label, so the model cannot learn them."),
-        (6, "Classes c0, c1, c2, c3, c4, … have no training label, so the model "
-            "cannot learn them."),
-    ],
+    ("missing", "who", "what"),
+    [(1, "Class c0 has", "it"), (2, "Classes c0, c1 have", "them"),
+     (6, "Classes c0, c1, c2, c3, c4, … have", "them")],
 )  # fmt: skip
-def test_classes_without_a_label(missing: int, said: str) -> None:
+def test_classes_without_a_label(missing: int, who: str, what: str) -> None:
     none = [one_class(f"c{i}", 0, 0.0, labels=0, nelu=None) for i in range(missing)]
-    classes = [one_class("a", 100, 0.8), *none]
-    assert findings(result(classes=classes))[1] == said
-
-
-@pytest.mark.parametrize(
-    ("nodes", "accuracy", "said"),
-    [
-        (1, None, "No label reaches 1 node (1%). It is predicted from features alone."),
-        (1, 1.0, "No label reaches 1 node (1%). It is predicted from features alone; "
-                 "the GCN is right on 100%."),
-        (50, 0.5, "No label reaches 50 nodes (33%). They are predicted from features "
-                  "alone; the GCN is right on 50%."),
-    ],
-)  # fmt: skip
-def test_unreachable_nodes(nodes: int, accuracy: float | None, said: str) -> None:
-    more = {} if accuracy is None else {"unreachable_gcn": accuracy}
-    assert findings(result(overall=overall(80, 20, nodes, **more)))[1] == said
-
-
-def test_labels_of_one_class_dominate() -> None:
-    classes = [one_class("a", 50, 0.8, lpa_nodes=30), one_class("b", 50, 0.8)]
-    classes[1]["lpa_nodes"] = 70
-    assert findings(result(classes=classes))[1] == (
-        "Labels of class b dominate: label propagation assigns it 70% of the nodes, "
-        "the GCN 50%."
-    )
-
-
-def test_unused_information() -> None:
-    kinds = overall(80, 20, nelu_gcn=0.4, nelu_lpa=0.5)
-    assert findings(result(overall=kinds))[1] == (
-        "Where the two disagree, label propagation is right more often than the GCN "
-        "(50% against 40%). The GCN leaves label information unused."
-    )
-
-
-def test_bands() -> None:
-    distances = [
-        band("0", 100, 1.0), band("1", 300, 0.92), band("2", 300, 0.85),
-        band("5+", 200, 0.6), band("none", 100, 0.0, cut=1.0), band("4", 3, 0.1),
-    ]  # fmt: skip
-    degrees = [band("1", 500, 0.58), band("4–7", 500, 0.8), band("64+", 5, 0.0)]
-    said = findings(result(distances=distances, degrees=degrees))
-    assert said[1:] == [
-        "80% of the nodes with 4 to 7 neighbours are ELU, but only 58% of the nodes "
-        "with 1 neighbour.",
-        "92% of the nodes 1 edge from a label are ELU, but only 60% of the nodes 5 or "
-        "more edges from a label.",
-    ]
-    close = [band("1", 500, 0.8), band("2", 500, 0.7)]
-    assert len(findings(result(distances=close, degrees=close[:1]))) == 1
-
-
-@pytest.mark.parametrize(("after", "word"), [(1.44, "better"), (7.0, "no better")])
-def test_both_graphs(after: float, word: str) -> None:
-    graphs: dict[str, Any] = {
-        "original": {"homophily": 0.824, "complexity": 6.12},
-        "elu": {"homophily": 0.767, "complexity": after},
-    }
-    assert findings(result(graphs=graphs))[-1] == (
-        "On the original graph, 82% of a node's neighbours have its class; on the ELU "
-        "graph, 77% of the weight leads to its class. The ELU graph separates the "
-        f"classes {word} (Davies-Bouldin index {after:.1f} against 6.1; lower is "
-        "better)."
-    )
-    graphs["elu"]["complexity"] = None
-    assert findings(result(graphs=graphs))[-1].endswith("leads to its class.")
+    said = found(classes=[one_class("a", 100, 0.8), *none])
+    assert said[1] == f"{who} no training label, so the model cannot learn {what}."
 
 
 def test_what_concerns_more_nodes_comes_first_and_eight_are_enough() -> None:
-    said = findings(
-        result(
-            overall=overall(600, 300, 100, nelu_gcn=0.4, nelu_lpa=0.5),
-            classes=[
-                one_class("a", 450, 0.5, labels=1),
-                one_class("b", 450, 0.4, lpa_nodes=700),
-                one_class("c", 100, 0.3),
-                one_class("d", 0, 0.0, labels=0, nelu=None),
-            ],
-            distances=[band("1", 500, 0.9), band("2", 500, 0.1)],
-            degrees=[band("1", 500, 0.9), band("2–3", 500, 0.1)],
-            graphs={"original": {"homophily": 0.8, "complexity": None},
-                    "elu": {"homophily": 0.8, "complexity": None}},
-        )
-    )  # fmt: skip
+    said = found(
+        overall=overall(600, 300, 100, nelu_gcn=0.4, nelu_lpa=0.5),
+        classes=[
+            one_class("a", 450, 0.5, labels=1),
+            one_class("b", 450, 0.4, lpa_nodes=700),
+            one_class("c", 100, 0.3),
+            one_class("d", 0, 0.0, labels=0, nelu=None),
+        ],
+        distances=[band("1", 500, 0.9), band("2", 500, 0.1)],
+        degrees=[band("1", 500, 0.9), band("2–3", 500, 0.1)],
+        graphs=graphs(None),
+    )
     # Shares of nodes times differences: 0.4, 0.4, 0.27, 0.25, 0.225, then 0.1.
     starts = ["Label propagation and the GCN", "Class d has no", "90% of the nodes 1",
               "90% of the nodes with", "Class b has", "Labels of class b",
@@ -179,20 +176,11 @@ def test_what_concerns_more_nodes_comes_first_and_eight_are_enough() -> None:
         assert sentence.startswith(start)
 
 
-def test_where_nothing_is_reached() -> None:
-    classes = [one_class("a", 7, 0.0, nelu=0.0, lpa_nodes=0)]
-    said = findings(result(overall=overall(0, 0, 7), classes=classes))
-    assert said == [
-        "No label reaches 7 nodes (100%). They are predicted from features alone."
-    ]
-
-
 def test_percentages() -> None:
     said = [format_percent(v) for v in (0.0, 0.004, 0.414, 0.996, 1.0, None)]
     assert said == ["0%", "<1%", "41%", ">99%", "100%", "–"]
-    assert [format_percent(v, 1) for v in (0.0004, 0.4144, 0.9996)] == [
-        "<0.1%", "41.4%", ">99.9%",
-    ]  # fmt: skip
+    said = [format_percent(v, 1) for v in (0.0004, 0.4144, 0.9996)]
+    assert said == ["<0.1%", "41.4%", ">99.9%"]
 
 
 SHARE = st.floats(0, 1)
@@ -206,10 +194,8 @@ def test_sentences_are_english_with_any_number(
                     nelu_lpa=accuracy, unreachable_gcn=share)  # fmt: skip
     classes = [one_class("a", cut, share, labels=nelu), one_class("z", elu, 1 - share)]
     bands = [band(n, cut, s) for n, s in (("1", share), ("2–3", accuracy))]
-    for said in findings(
-        result(overall=kinds, classes=classes, degrees=bands, distances=bands)
-    ):
-        assert said[0].isupper() or said[0].isdigit() or said[0] in "<>"
+    for said in found(overall=kinds, classes=classes, degrees=bands, distances=bands):
+        assert re.match("[A-Z0-9<>]", said)
         assert said.endswith(".")
         assert not re.search(r"\b1 (nodes|labels|neighbours|edges)\b", said)
         assert not re.search(r"\b[02-9] (node|label|neighbour|edge)\b", said)

@@ -8,8 +8,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import davies_bouldin_score
-from torch import Tensor
-from torch_geometric.data import Data
 
 from elugcn.api import Fitted, fit
 from elugcn.elu.low_rank_graph import LowRankGraph
@@ -23,49 +21,41 @@ from elugcn.insight.graphs import (
     label_distribution,
     own_class_weight,
 )
-from tests.insight.conftest import by_hand, row_of_six
-
-
-def points(n: int = 60, d: int = 300, seed: int = 0) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(n) % 3
-    x = torch.randn(n, d, generator=generator)
-    return torch.where(x < 0.5, 0.0, x) + labels.unsqueeze(1), labels
+from tests.insight.conftest import by_hand, row_of_six, small
 
 
 def from_definition(x: np.ndarray, y: np.ndarray) -> float:
     """The index of Theorem 1, class by class."""
     classes = np.unique(y)
-    means = [x[y == c].mean(axis=0) for c in classes]
-    spread = [
-        np.sqrt((np.linalg.norm(x[y == c] - m, axis=1) ** 2).mean())
-        for c, m in zip(classes, means, strict=True)
-    ]
-    k = range(len(classes))
-    worst = [
-        max((spread[a] + spread[b]) / np.linalg.norm(means[a] - means[b])
-            for b in k if b != a)
-        for a in k
-    ]  # fmt: skip
-    return float(np.mean(worst))
+    means = np.array([x[y == c].mean(axis=0) for c in classes])
+    spread = np.array(
+        [
+            np.sqrt((np.linalg.norm(x[y == c] - m, axis=1) ** 2).mean())
+            for c, m in zip(classes, means, strict=True)
+        ]
+    )
+    between = np.linalg.norm(means[:, None] - means, axis=2)
+    np.fill_diagonal(between, np.inf)
+    return float(((spread[:, None] + spread) / between).max(axis=1).mean())
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_the_index_is_scikit_learns_for_pairs(sparse: bool) -> None:
-    """The mean of two equal distances is the same, squared or not."""
-    x, labels = points(n=6)
+def test_the_index_of_wide_features(sparse: bool) -> None:
+    """300 columns, in two parts: as they are, propagated, and for some nodes."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(60) % 3
+    x = torch.randn(60, 300, generator=generator)
+    x = torch.where(x < 0.5, 0.0, x) + labels.unsqueeze(1)
     given = CSR.from_tensor(x) if sparse else x
-    expected = davies_bouldin_score(x.numpy(), labels.numpy())
-    assert davies_bouldin(given, labels) == pytest.approx(expected)
-
-
-def test_the_index_of_propagated_features_and_some_nodes() -> None:
-    x, labels = points()
-    a = torch.rand(60, 60, generator=torch.Generator().manual_seed(1))
+    # For pairs, scikit-learn's mean of two equal distances is ours, squared or not.
+    pairs = CSR.from_tensor(x[:6]) if sparse else x[:6]
+    expected = davies_bouldin_score(x[:6].numpy(), labels[:6].numpy())
+    assert davies_bouldin(pairs, labels[:6]) == pytest.approx(expected)
+    a = torch.rand(60, 60, generator=generator)
     labels[::7] = -1
     kept = labels >= 0
     expected = from_definition((a @ x)[kept].double().numpy(), labels[kept].numpy())
-    found = davies_bouldin(CSR.from_tensor(x), labels, lambda z: a @ z)
+    found = davies_bouldin(given, labels, lambda z: a @ z)
     assert found == pytest.approx(expected, rel=1e-4)
 
 
@@ -81,8 +71,7 @@ def test_the_index_by_hand() -> None:
 
 def test_label_distributions_by_hand() -> None:
     a = torch.tensor([[1.0, 2, 1], [-1, 0, 3], [0, 0, 0]])
-    labels = torch.tensor([0, 1, -1])
-    found = label_distribution(a, labels, 2)
+    found = label_distribution(a, torch.tensor([0, 1, -1]), 2)
     torch.testing.assert_close(found, torch.tensor([[1 / 3, 2 / 3], [0, 0], [0, 0]]))
     assert own_class_weight(found, torch.tensor([1, 0, -1])) == pytest.approx(1 / 3)
     assert math.isnan(own_class_weight(found, torch.tensor([-1, -1, -1])))
@@ -91,7 +80,7 @@ def test_label_distributions_by_hand() -> None:
 def test_both_graphs_by_hand() -> None:
     """0 0 0 1 ? 1 in a row: node 1 has 2 of 2 neighbours in its class, 2 and 3 one."""
     p = torch.full((6, 2), 0.5)
-    left = torch.tensor([[1.0, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1]])
+    left = torch.eye(2)[[0, 0, 0, 1, 1, 1]]
     right = left + 1.0  # two thirds of a row's weight are in its own half
     fitted = by_hand(row_of_six(), p, p, graph=LowRankGraph(left, right))
     original, elu = diagnose(fitted)["graphs"].values()
@@ -129,15 +118,8 @@ def test_both_graphs_are_the_dense_ones(
 
 def test_weights_of_edges_count() -> None:
     """Node 0 hears 1, 2 and 3 with weights 1, 5 and 1; of its class is 2 alone."""
-    data = Data(
-        x=torch.eye(4),
-        edge_index=torch.tensor([[1, 2, 3], [0, 0, 0]]),
-        edge_weight=torch.tensor([1.0, 5.0, 1.0]),
-        y=torch.tensor([1, 0, 1, 0]),
-        train_mask=torch.tensor([0, 1, 1, 0], dtype=torch.bool),
-        val_mask=torch.tensor([0, 0, 0, 1], dtype=torch.bool),
-        test_mask=torch.tensor([1, 0, 0, 0], dtype=torch.bool),
-    )
+    data = small([1, 0, 1, 0], ([1, 2, 3], [0, 0, 0]), (1, 2), (3,), (0,))
+    data.edge_weight = torch.tensor([1.0, 5.0, 1.0])
     said = diagnose(fit(data, "gcn", {"epochs": 1}))["graphs"]["original"]
     # Node 3 hears node 0 alone, of the other class.
     assert said["homophily"] == pytest.approx((5 / 7 + 0) / 2)
@@ -163,10 +145,10 @@ def test_blocks_are_of_one_class_and_of_equal_size(
 def test_block_sums_and_means_are_the_dense_ones() -> None:
     a = torch.rand(9, 9, generator=torch.Generator().manual_seed(0))
     block = torch.tensor([0, 0, 1, 1, 1, -1, 2, 2, -1])
-    for operator in (a, CSR.from_tensor(a)):
-        sums, means = block_sums(operator, block, 3), block_means(operator, block, 3)
-        for i in range(3):
-            for j in range(3):
-                part = a[block == i][:, block == j].double()
-                assert float(sums[i, j]) == pytest.approx(float(part.sum()))
-                assert float(means[i, j]) == pytest.approx(float(part.mean()))
+    parts = [
+        [a[block == i][:, block == j].double() for j in range(3)] for i in range(3)
+    ]
+    for function, dense in ((block_sums, torch.sum), (block_means, torch.mean)):
+        expected = torch.tensor([[dense(p) for p in row] for row in parts]).double()
+        for operator in (a, CSR.from_tensor(a)):
+            torch.testing.assert_close(function(operator, block, 3), expected)

@@ -6,44 +6,28 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from elugcn.elu.label_propagation import propagate_labels
-from elugcn.elu.utilization import definition_one
 from elugcn.engine import CSR, normalized_adjacency
 from elugcn.errors import InputError
 from elugcn.insight import DiagnosisContext, suggest_labels
 from elugcn.insight import suggestion as module
 from elugcn.insight.coverage import greedy_cover, similarity, smoothed_directions
 from elugcn.insight.suggestion import default_pool, joint_prediction, need
-from tests.insight.conftest import by_hand, mask
-
-
-def made(lpa: Tensor, gcn: Tensor, y: Tensor | None = None) -> DiagnosisContext:
-    """A context whose two predictions are these."""
-    n = len(lpa)
-    data = Data(
-        y=torch.zeros(n).long() if y is None else y,
-        train_mask=mask(n),
-        num_nodes=n,
-    )
-    return DiagnosisContext(by_hand(data, lpa, gcn))
+from tests.insight.conftest import by_hand, mask, small
 
 
 def islands(*labelled: int) -> DiagnosisContext:
     """Three rings of ten nodes with features of their own, labels in some."""
     source = torch.arange(30)
-    target = source // 10 * 10 + (source + 1) % 10
+    ring = source // 10
+    target = ring * 10 + (source + 1) % 10
     edges = torch.stack([torch.cat([source, target]), torch.cat([target, source])])
-    train, ring = mask(30, *labelled), source // 10
-    x = torch.nn.functional.one_hot(ring, 3).float()
-    labels = torch.where(train, ring, -1)
+    data = small(ring.tolist(), train=labelled, directed=False)
+    data.x, data.edge_index = torch.eye(3)[ring], edges
+    labels = torch.where(data.train_mask, ring, -1)
     lpa = propagate_labels(normalized_adjacency(edges, 30), labels, 3)
-    data = Data(
-        x=x, edge_index=edges, y=ring, train_mask=train, val_mask=mask(30),
-        test_mask=mask(30), directed=False, num_nodes=30,
-    )  # fmt: skip
-    return DiagnosisContext(by_hand(data, lpa, 0.9 * x + 0.1 / 3))
+    return DiagnosisContext(by_hand(data, lpa, 0.9 * data.x + 0.1 / 3))
 
 
 def test_the_island_without_a_label_comes_first() -> None:
@@ -107,35 +91,33 @@ def test_greedy_is_within_the_bound_of_the_best_choice() -> None:
 def test_need_by_hand() -> None:
     lpa = torch.tensor([[1.0, 0], [1, 0], [0, 0], [0.5, 0.5]])
     gcn = torch.tensor([[1.0, 0], [0, 1], [1, 0], [0.5, 0.5]])
+    data = small([0] * 4)
     # Certain and agreed, torn (NELU), out of reach, undecided.
-    assert need(made(lpa, gcn)).tolist() == pytest.approx([0.5, 1.0, 1.0, 1.0])
+    found = need(DiagnosisContext(by_hand(data, lpa, gcn)))
+    assert found.tolist() == pytest.approx([0.5, 1.0, 1.0, 1.0])
     gcn[0] = torch.tensor([0.8, 0.2])  # with label propagation: 0.9 and 0.1
+    gcn[2] = torch.tensor([0.1, 0.9])  # decides where no label reaches
+    context = DiagnosisContext(by_hand(data, lpa, gcn))
+    joint = torch.tensor([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9], [0.5, 0.5]])
+    torch.testing.assert_close(joint_prediction(context), joint)
     entropy = -(0.9 * np.log2(0.9) + 0.1 * np.log2(0.1))
-    assert float(need(made(lpa, gcn))[0]) == pytest.approx(0.5 + 0.5 * entropy)
-
-
-def test_the_gcn_decides_where_no_label_reaches() -> None:
-    lpa = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
-    gcn = torch.tensor([[0.5, 0.5], [0.1, 0.9]])
-    expected = torch.tensor([[0.75, 0.25], [0.1, 0.9]])
-    torch.testing.assert_close(joint_prediction(made(lpa, gcn)), expected)
+    assert float(need(context)[0]) == pytest.approx(0.5 + 0.5 * entropy)
 
 
 @pytest.mark.parametrize(
     ("y", "test", "expected"),
     [
-        ([0, 1, -1, 0, -1], [3], [2, 4]),
-        ([0, 1, 1, 0, -1], [], [4]),  # node 3 is known, though in no split
-        ([0, 1, 1, 0, 1], [3], [2, 4]),
-        ([0, 1, 1, 0, 1], [2, 3, 4], [2, 3, 4]),
+        ([0, 1, -1, 0, -1], (3,), [2, 4]),
+        ([0, 1, 1, 0, -1], (), [4]),  # node 3 is known, though in no split
+        ([0, 1, 1, 0, 1], (3,), [2, 4]),
+        ([0, 1, 1, 0, 1], (2, 3, 4), [2, 3, 4]),
     ],
     ids=["unknown", "known", "outside the splits", "test nodes"],
 )
 def test_who_may_be_suggested(
-    y: list[int], test: list[int], expected: list[int]
+    y: list[int], test: tuple[int, ...], expected: list[int]
 ) -> None:
-    data = Data(y=torch.tensor(y), train_mask=mask(5, 0), val_mask=mask(5, 1))
-    data.test_mask = mask(5, *test)
+    data = small(y, train=(0,), val=(1,), test=test)
     assert default_pool(data).nonzero().flatten().tolist() == expected
 
 
@@ -148,14 +130,10 @@ def test_the_pool_is_kept_to(context: DiagnosisContext) -> None:
 
 def test_reasons() -> None:
     """Unlike nodes, so that each is suggested for itself."""
-    n = 5
     gcn = torch.tensor([[0.9, 0.1], [0.55, 0.45], [0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
     lpa = torch.tensor([[1.0, 0], [1, 0], [1, 0], [1, 0], [0, 0]])
-    data = Data(
-        x=torch.eye(n), edge_index=torch.empty(2, 0).long(), num_nodes=n,
-        y=torch.tensor([0, -1, -1, -1, -1]), train_mask=mask(n, 0), val_mask=mask(n),
-        test_mask=mask(n), class_names=["a", "b"], node_ids=list("vwxyz"),
-    )  # fmt: skip
+    data = small([0, -1, -1, -1, -1], train=(0,), class_names=["a", "b"])
+    data.node_ids = list("vwxyz")
     found = {s.node: s for s in suggest_labels(by_hand(data, lpa, gcn), 9)}
     assert {node: (s.utilization, s.gcn, s.reason) for node, s in found.items()} == {
         "w": ("elu", "a", "two classes are almost equally likely"),
@@ -192,44 +170,35 @@ def test_large_graphs_are_sampled(
 def test_wide_features_keep_their_angles(sparse: bool) -> None:
     """Of rank 20: 256 directions of 600 columns hold everything."""
     generator = torch.Generator().manual_seed(0)
-    x = torch.rand(300, 20, generator=generator) @ torch.rand(
-        20, 600, generator=generator
-    )
+    left, right = (torch.rand(300, k, generator=generator) for k in (20, 600))
+    x = left @ right[:20]
     edges = torch.randint(300, (2, 900), generator=generator)
     adj = normalized_adjacency(edges, 300)
     z = smoothed_directions(adj, CSR.from_tensor(x) if sparse else x)
     assert z.shape == (300, 256)
-    dense = adj.to_dense() @ (adj.to_dense() @ x)
-    expected = torch.nn.functional.normalize(dense)
-    torch.testing.assert_close(z @ z.T, expected @ expected.T, atol=5e-3, rtol=0)
-    kept = similarity(z[:4], z)
-    torch.testing.assert_close(
-        kept, (expected[:4] @ expected.T).clamp(0, 1) ** 2, atol=5e-3, rtol=0
-    )
+    expected = torch.nn.functional.normalize(adj.to_dense() @ (adj.to_dense() @ x))
+    cosine = expected @ expected.T
+    torch.testing.assert_close(z @ z.T, cosine, atol=5e-3, rtol=0)
+    squared = cosine.clamp(0, 1) ** 2
+    torch.testing.assert_close(similarity(z[:4], z), squared[:4], atol=5e-3, rtol=0)
 
 
 def test_every_label_covers() -> None:
-    rng = np.random.default_rng(0)
-    z = rng.normal(size=(640, 5))
-    z /= np.linalg.norm(z, axis=1, keepdims=True)
-    expected = (np.clip(z[:40] @ z[40:].T, 0, 1) ** 2).max(axis=1)
-    tensor = torch.from_numpy(z).float()
-    found = module.covered_by(tensor[:40], tensor[40:])
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    generator = torch.Generator().manual_seed(0)
+    z = torch.nn.functional.normalize(torch.randn(640, 5, generator=generator))
+    expected = (z[:40] @ z[40:].T).clamp(0, 1).max(dim=1).values ** 2
+    torch.testing.assert_close(module.covered_by(z[:40], z[40:]), expected)
 
 
 def test_labels_of_the_rarer_class_count_more() -> None:
     """Two islands alike but for their class: the one with fewer labels comes first."""
     lpa = torch.tensor([[1.0, 0], [1, 0], [0, 0], [0, 0]])
     gcn = torch.tensor([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
-    data = Data(
-        x=torch.eye(4), edge_index=torch.empty(2, 0).long(), num_nodes=4,
-        y=torch.tensor([0, 0, -1, -1]), train_mask=mask(4, 0, 1), val_mask=mask(4),
-        test_mask=mask(4), class_names=["a", "b"],
-    )  # fmt: skip
-    fitted = by_hand(data, lpa, gcn)
-    assert definition_one(lpa, gcn, logits=False).unreachable.tolist()[2:] == [True] * 2
-    assert [s.index for s in suggest_labels(fitted, 2)] == [3, 2]
+    data = small([0, 0, -1, -1], train=(0, 1), class_names=["a", "b"])
+    found = suggest_labels(by_hand(data, lpa, gcn), 2)
+    assert [(s.index, s.utilization) for s in found] == [
+        (3, "unreachable"), (2, "unreachable"),
+    ]  # fmt: skip
 
 
 REFUSED = {
