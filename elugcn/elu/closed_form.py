@@ -20,6 +20,7 @@ in which a row is zero only where the row of H is.
 
 from __future__ import annotations
 
+import math
 from typing import Literal, get_args
 
 import torch
@@ -35,8 +36,7 @@ Form = Literal["paper", "transposed"]
 Init = Literal["lpa", "zero", "mlp"]
 Normalization = Literal["none", "l2"]
 
-# Rows that are converted to float64 at a time.
-_BLOCK = 65_536
+_BLOCK = 65_536  # rows that are converted to float64 at a time
 
 
 def node_sum(a: Tensor, b: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def _blocks(x: Tensor) -> tuple[Tensor, ...]:
 
 
 class ClosedForm:
-    """The solution for one H and β: G is factored once, O(n·c² + c³)."""
+    """The solution for one H and β; G is factored once, O(n·c² + c³)."""
 
     def __init__(self, H: Tensor, beta: float, form: Form = "paper") -> None:
         self.H, self.beta, self.form = H, beta, form
@@ -106,23 +106,18 @@ def initial_influence(
     rows of H; ``"zero"``: zero rows, as printed.
     """
     Q = one_hot_rows(labels, H.size(1)).to(H)
-    unknown = labels < 0
-    if init == "mlp":
-        Q[unknown] = H[unknown]
-    elif init == "lpa":
+    empty = labels < 0
+    if init == "zero":
+        return Q
+    if init == "lpa":
         if lpa is None:
-            raise InputError(
-                "init='lpa' starts from label propagation: give lpa=, or use "
-                "init='mlp' or 'zero'"
-            )
+            raise InputError("init='lpa' needs lpa=; or use init='mlp' or 'zero'")
         if lpa.shape != H.shape:
-            shape = tuple(H.shape)
-            raise InputError(
-                f"lpa must have the shape of H, {shape}; got {tuple(lpa.shape)}"
-            )
-        Q[unknown] = lpa[unknown].to(H)
-        empty = unknown & (Q.sum(dim=1) == 0)
-        Q[empty] = H[empty]
+            shapes = f"{tuple(H.shape)}; got {tuple(lpa.shape)}"
+            raise InputError(f"lpa must have the shape of H, {shapes}")
+        Q[empty] = lpa[empty].to(H)
+        empty = empty & (Q.sum(dim=1) == 0)
+    Q[empty] = H[empty]
     return Q
 
 
@@ -176,18 +171,15 @@ def learn_elu_graph(
         k: Updates of Q.
         beta: Ridge β > 0.
         form: ``"paper"`` (eq. 9, 11) or ``"transposed"`` (public code).
-        init: Rows of Q⁽⁰⁾ without a label: ``"lpa"``, ``"zero"`` or ``"mlp"``. None:
-            ``"lpa"`` if ``lpa`` is given, else ``"mlp"``.
+        init: Rows of Q⁽⁰⁾ without a label: ``"lpa"`` (if ``lpa`` is given), ``"zero"``
+            or ``"mlp"``.
         damping: Share of the previous Q in each update, in [0, 1).
         normalization: ``"l2"`` scales rows of Q to length 1 after each update.
-        scaling: ``"row"``, ``"mean"`` or ``"none"``; see ``LowRankGraph.scaled``.
-        mode: ``"implicit"``: factors; ``"topk"``: ``topk`` entries per row;
-            ``"paper"``: the ``keep`` largest share of all n² entries.
+        scaling: ``"row"`` or ``"none"``; see ``LowRankGraph.scaled``.
+        mode: ``"implicit"``: factors, a ``LowRankGraph``; ``"topk"``: ``topk`` entries
+            per row; ``"paper"``: the largest share ``keep`` of all n² entries.
         topk: Entries per row for ``mode="topk"``.
         keep: Share of entries for ``mode="paper"``.
-
-    Returns:
-        The operator S*; a ``LowRankGraph`` for ``mode="implicit"``.
     """
     init = init or ("mlp" if lpa is None else "lpa")
     for option, value, choices in (
@@ -197,10 +189,13 @@ def learn_elu_graph(
         ("scaling", scaling, Scaling),
         ("mode", mode, GraphMode),
     ):
-        if value not in get_args(choices):
-            expected = ", ".join(get_args(choices))
-            raise InputError(f"{option} must be one of {expected}; got {value!r}")
-    _check(H, labels, k, beta, damping)
+        expected = ", ".join(get_args(choices))
+        ok = value in get_args(choices)
+        _require(ok, f"{option} must be one of {expected}; got {value!r}")
+    _require(0 < beta < math.inf, f"beta must be positive and finite; got {beta}")
+    _require(k >= 0, f"k must not be negative; got {k}")
+    _require(0 <= damping < 1, f"damping must be in [0, 1); got {damping}")
+    _check_tensors(H, labels)
     closed = ClosedForm(H, beta, form)
     Q = initial_influence(labels, H, init, lpa)
     Q = label_influence(closed, labels, Q, k, damping, normalization)
@@ -208,35 +203,27 @@ def learn_elu_graph(
     return graph.scaled(scaling).in_mode(mode, topk, keep)
 
 
-def _check(H: Tensor, labels: Tensor, k: int, beta: float, damping: float) -> None:
-    """Refuse shapes and numbers for which the closed form is not defined."""
-    given: dict[str, object] = {"H": H, "labels": labels}
-    for name, value in given.items():
-        if not isinstance(value, Tensor):
-            kind = type(value).__name__
-            raise InputError(f"{name} must be a torch tensor; got a {kind}")
-    if H.dim() != 2 or not H.numel() or not H.is_floating_point():
-        raise InputError(f"H must be a floating-point n×c matrix; got {tuple(H.shape)}")
-    if labels.is_floating_point():
-        raise InputError(f"labels must be whole numbers; got {labels.dtype}")
-    if labels.shape != (H.size(0),):
-        raise InputError(
-            f"labels must have one entry per row of H ({H.size(0)}); "
-            f"got shape {tuple(labels.shape)}"
-        )
-    if not bool(torch.isfinite(H).all()):
-        raise InputError(
-            "H must be finite; it holds NaN or inf (if it was trained here, training "
-            "diverged: try a smaller lr)"
-        )
-    if int(labels.max()) >= H.size(1):
-        raise InputError(
-            f"labels must be below the {H.size(1)} columns of H; "
-            f"got {int(labels.max())}"
-        )
-    if not 0.0 < beta < float("inf"):
-        raise InputError(f"beta must be positive and finite; got {beta}")
-    if k < 0:
-        raise InputError(f"k must not be negative; got {k}")
-    if not 0.0 <= damping < 1.0:
-        raise InputError(f"damping must be in [0, 1); got {damping}")
+def _check_tensors(H: Tensor, labels: Tensor) -> None:
+    for name, value in {"H": H, "labels": labels}.items():
+        kind = type(value).__name__
+        is_tensor = isinstance(value, Tensor)
+        _require(is_tensor, f"{name} must be a torch tensor; got a {kind}")
+    matrix = H.dim() == 2 and H.numel() > 0 and H.is_floating_point()
+    _require(matrix, f"H must be a floating-point n×c matrix; got {tuple(H.shape)}")
+    whole = not labels.is_floating_point()
+    _require(whole, f"labels must be whole numbers; got {labels.dtype}")
+    n, c = H.shape
+    shape = f"({n}); got shape {tuple(labels.shape)}"
+    _require(labels.shape == (n,), f"labels must have one entry per row of H {shape}")
+    _require(
+        bool(torch.isfinite(H).all()),
+        "H must be finite; it holds NaN or inf (if it was trained here, training "
+        "diverged: try a smaller lr)",
+    )
+    largest = int(labels.max())
+    _require(largest < c, f"labels must be below the {c} columns of H; got {largest}")
+
+
+def _require(fine: bool, message: str) -> None:
+    if not fine:
+        raise InputError(message)

@@ -31,18 +31,10 @@ def influence_on(
 ) -> Tensor:
     """Share of each labelled node in what label propagation gives ``nodes``.
 
-    Rows of T, scaled to sum 1: O(steps·nnz·m) time and O(n·m) memory for m nodes.
-
-    Args:
-        operator: Â, n×n, or another operator that labels travel by.
-        labelled: Mask of the training nodes, (n,).
-        nodes: Nodes that are influenced, (m,).
-        steps: Steps of label propagation.
-        alpha: Share of the neighbours in each step.
-
-    Returns:
-        m×|L|, columns in ascending order of the labelled nodes. A node that no label
-        reaches has a zero row; a labelled node is its own influence.
+    Rows of T for m ``nodes``, scaled to sum 1: O(steps·nnz·m) time and O(n·m) memory.
+    ``labelled`` is the mask of the training nodes. The result is m×|L|, its columns in
+    ascending order of the labelled nodes. A node that no label reaches has a zero row;
+    a labelled node is its own influence.
     """
     free = (~labelled).unsqueeze(1)
     v = torch.zeros(labelled.numel(), nodes.numel())
@@ -57,16 +49,10 @@ def influence_on(
 
 
 def hop_distance(adj: CSR, sources: Tensor) -> Tensor:
-    """Edges from the nearest source to each node, O(n log n + nnz).
+    """Edges from the nearest source to each node, (n,), O(n log n + nnz).
 
-    Labels travel from j to i where Â_ij is stored; self-loops do not matter.
-
-    Args:
-        adj: Â, n×n.
-        sources: Mask of the nodes to start from, (n,).
-
-    Returns:
-        int64 (n,): 0 for the sources and −1 where no path leads.
+    0 for the sources, which are a mask, and −1 where no path leads. Labels travel from
+    j to i where Â_ij is stored; self-loops do not matter.
     """
     start = sources.nonzero().squeeze(1).numpy(force=True)
     hops = dijkstra(adj.T.to_scipy(), indices=start, unweighted=True, min_only=True)

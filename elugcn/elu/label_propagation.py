@@ -57,18 +57,11 @@ def propagate_labels(
     steps: int = 50,
     alpha: float = 0.9,
 ) -> Tensor:
-    """The label distribution of every node, O(steps·nnz(Â)·c).
+    """The label distribution of every node, n×c, O(steps·nnz(Â)·c).
 
-    Args:
-        operator: Â, n×n, or another operator that labels travel by.
-        labels: Class of each training node, −1 elsewhere, (n,).
-        num_classes: c.
-        steps: How far labels travel, in hops.
-        alpha: Share of the neighbours in each step.
-
-    Returns:
-        n×c; rows sum to 1. A node that no label reaches has a zero row, so that it is
-        never mistaken for class 0. Training rows are one-hot after every step.
+    ``labels`` are −1 except at training nodes, whose rows are one-hot after every step.
+    ``alpha`` is the share of the neighbours in each step. Rows sum to 1; a node that no
+    label reaches has a zero row, so that it is never mistaken for class 0.
     """
     known = labels >= 0
     Y = one_hot_rows(labels, num_classes)

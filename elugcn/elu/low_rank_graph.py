@@ -17,23 +17,16 @@ from elugcn.elu.sparsify import GraphMode, largest_entries, topk_entries
 from elugcn.engine import CSR, LowRank, rows_of
 from elugcn.errors import InputError
 
-Scaling = Literal["none", "row", "mean"]
+Scaling = Literal["none", "row"]
 
 
 class ELUGraph(ABC):
-    """An n×n graph: ``graph @ Z``, ``graph.T``, ``rows``, ``topk``, ``to_sparse``.
-
-    Attributes:
-        operator: The matrix that networks multiply by.
-        rank: An upper bound of the rank.
-        mode: ``implicit``, ``topk`` or ``paper``.
-        shape: (n, n).
-    """
+    """An n×n graph: ``graph @ Z``, ``graph.T``, ``rows``, ``topk``, ``to_sparse``."""
 
     def __init__(self, operator: LowRank | CSR, rank: int, mode: str) -> None:
-        self.operator = operator
-        self.rank = rank
-        self.mode = mode
+        self.operator = operator  # the matrix that networks multiply by
+        self.rank = rank  # an upper bound
+        self.mode = mode  # "implicit", "topk" or "paper"
         self.shape = operator.shape
 
     @abstractmethod
@@ -92,17 +85,11 @@ class ELUGraph(ABC):
 
 
 class LowRankGraph(ELUGraph):
-    """S = L Rᵀ: O(n·c) memory, O(n·c·h) time for a product with an n×h matrix.
-
-    Attributes:
-        left: L, n×c.
-        right: R, n×c.
-    """
+    """S = L Rᵀ: O(n·c) memory, O(n·c·h) time for a product with an n×h matrix."""
 
     def __init__(self, left: Tensor, right: Tensor) -> None:
         super().__init__(LowRank(left, right), left.size(1), "implicit")
-        self.left = left
-        self.right = right
+        self.left, self.right = left, right  # L and R, n×c
 
     def _with(self, operator: LowRank) -> LowRankGraph:
         return LowRankGraph(operator.left, operator.right)
@@ -130,8 +117,7 @@ class LowRankGraph(ELUGraph):
         """S rescaled, still in factors.
 
         ``"row"`` divides each row by its sum, so that S averages over nodes; the
-        divisor is at least a tenth of the mean row sum. ``"mean"`` divides S by its
-        mean row sum, which keeps the relative size of rows. ``"none"`` does nothing.
+        divisor is at least a tenth of the mean row sum. ``"none"`` does nothing.
         """
         row_sum = self.left @ self.right.sum(dim=0)
         left = scale_rows(self.left, row_sum, self.mean_row_sum, scaling)
@@ -153,8 +139,6 @@ def scale_rows(left: Tensor, row_sum: Tensor, mean: float, scaling: Scaling) -> 
     """
     if scaling == "none" or mean == 0.0:
         return left
-    if scaling == "mean":
-        return left / mean
     # S has negative entries, so a row may sum to zero or less: the floor keeps its
     # signs and its size.
     return left / row_sum.clamp(min=0.1 * mean).unsqueeze(1)

@@ -1,4 +1,4 @@
-"""The methods ``elu-gcn`` and ``elu-graph``: fitting, saving and searching."""
+"""The methods ``elu-gcn`` and ``elu-graph``."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ class ELUGCN(NetworkMethod[PaperConfig]):
 
     def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
         """Settings close to the authors', for citation and for web graphs."""
+        few = {"hidden_channels": 8, "lambda_con": 1.0, "lr": 0.015, "select": "loss"}
+        web = {"hidden_channels": 256, "lambda_con": 0.1, "lr": 0.005, "tau": 0.8}
         return [
             {"hidden_channels": 32, "lambda_con": 0.3, "eta": 0.1},
-            {"hidden_channels": 8, "lambda_con": 1.0, "eta": 0.1, "lr": 0.015}
-            | {"select": "loss"},
-            {"hidden_channels": 256, "weight_decay": 0.0, "lr": 0.005, "eta": 0.3}
-            | {"tau": 0.8, "lambda_con": 0.1},
+            few | {"eta": 0.1},
+            web | {"eta": 0.3, "weight_decay": 0.0},
         ]
 
 

@@ -1,4 +1,8 @@
-"""What stage 2 minimises: labels, ELU targets, contrast, entropy and consistency."""
+"""What stage 2 minimises: labels, ELU targets, contrast, entropy and consistency.
+
+Beyond the paper, stage 2 can train on pseudo-labels of ELU nodes: nodes on which label
+propagation and the GCN agree are right more often than the GCN alone.
+"""
 
 from __future__ import annotations
 
@@ -121,3 +125,24 @@ def loss_targets(
         target = torch.where(used, utilization.gcn, target)
         weight = torch.where(used, pseudo, weight)
     return LossTargets(target, weight, utilization.elu, utilization.nelu)
+
+
+def pseudo_label_weights(
+    utilization: LabelUtilization, train_mask: Tensor, total_weight: float
+) -> Tensor | None:
+    """The weight of each node's pseudo-label, (n,), or None if none is used, O(n·c).
+
+    Only ELU nodes outside the training set count. Within a class the weight is
+    proportional to the confidence. Every class has the same total weight, so that a
+    class that the model favours cannot grow.
+    """
+    usable = utilization.elu & ~train_mask
+    proba = utilization.gcn_proba
+    if not total_weight or not bool(usable.any()) or proba is None:
+        return None
+    target = utilization.gcn.clamp(min=0)  # −1 where the prediction says nothing
+    confidence = proba.amax(dim=1) * usable
+    per_class = torch.zeros(proba.size(1), device=proba.device)
+    per_class.index_add_(0, target, confidence)
+    weight = confidence / per_class[target].clamp(min=1e-12)
+    return weight * (total_weight / weight.sum())

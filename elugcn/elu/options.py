@@ -24,11 +24,7 @@ from elugcn.methods.options import (
 
 
 class ELUConfig(GCNConfig, RandomPropagationConfig):
-    """Options of the stages.
-
-    The inherited ones describe the backbone: of the plain GCN that Definition 1 needs,
-    and of the two-view GCN.
-    """
+    """Options of the stages; the inherited ones are of both GCNs."""
 
     # Stage 0: what the labels reach
     lpa_steps: Count = 50  # how many hops labels travel
@@ -106,12 +102,7 @@ class ELUConfig(GCNConfig, RandomPropagationConfig):
 
     def mlp(self) -> MLPConfig:
         """The MLP that gives H; it has no use for edges."""
-        prefix = "mlp_"
-        own = {
-            name.removeprefix(prefix): getattr(self, name)
-            for name in ELUConfig.model_fields
-            if name.startswith(prefix)
-        }
+        own = {k.removeprefix("mlp_"): x for k, x in self if k.startswith("mlp_")}
         shared = self.shared_with(MLPConfig) | {"direction": "given"}
         return MLPConfig.model_validate(shared | own)
 
@@ -119,16 +110,13 @@ class ELUConfig(GCNConfig, RandomPropagationConfig):
 class PaperConfig(ELUConfig):
     """The published method: one two-view model with a fixed η.
 
-    H comes from an MLP, labels are propagated three steps, contrast and entropy count
-    from the first epoch. Where the text leaves a dead fixed point (see
-    ``closed_form``), the authors' public code decides: the transposed form with its β,
-    damping and rows of length 1, and an MLP with ReLU and probabilities.
-
-    It differs from the public code in these points: rows of S* are divided by their
-    sum (``scaling``); rows without a label start from label propagation instead of
-    zero (``init``); 10 updates instead of 200, normalised before damping; no cut-off
-    of entries below 0.2; S* in factors instead of its largest 10 % (``graph_mode``);
-    validation accuracy selects before loss.
+    Where the text leaves a dead fixed point (see ``closed_form``), the authors' public
+    code decides: the transposed form with its β, damping and rows of length 1, and an
+    MLP with ReLU and probabilities. It differs from the public code in these points:
+    rows of S* are divided by their sum (``scaling``); rows without a label start from
+    label propagation instead of zero (``init``); 10 updates instead of 200, normalised
+    before damping; no cut-off of entries below 0.2; S* in factors instead of its
+    largest 10 % (``graph_mode``); validation accuracy selects before loss.
     """
 
     lpa_steps: Count = 3

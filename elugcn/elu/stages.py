@@ -19,9 +19,8 @@ from torch import Tensor
 from elugcn.elu.closed_form import learn_elu_graph
 from elugcn.elu.label_propagation import label_operator, propagate_labels
 from elugcn.elu.low_rank_graph import ELUGraph, LowRankGraph
-from elugcn.elu.objective import TwoViewObjective, mixed
+from elugcn.elu.objective import TwoViewObjective, mixed, pseudo_label_weights
 from elugcn.elu.options import ELUConfig
-from elugcn.elu.self_training import pseudo_label_weights
 from elugcn.elu.trained_model import TwoViewModel, h_of
 from elugcn.elu.utilization import LabelUtilization, definition_one
 from elugcn.methods.backbone import AnyGCN, build_gcn, build_mlp, build_sampled

@@ -59,9 +59,9 @@ class LabelUtilization:
         return [words[s] for s in self.status.tolist()]
 
     def __repr__(self) -> str:
+        names = self.names()
         counts = [
-            f"{u.name.lower()}={int((self.status == u).sum())}"
-            for u in reversed(Utilization)
+            f"{word}={names.count(word)}" for word in ("elu", "nelu", "unreachable")
         ]
         return f"LabelUtilization({', '.join(counts)})"
 
@@ -71,24 +71,18 @@ def definition_one(
 ) -> LabelUtilization:
     """V_ELU = {v : LPA(v) = GCN(v)} (eq. 2), for any two predictions.
 
-    Args:
-        lpa: Label distribution (n×c, a zero row where no label reaches) or classes
-            (n,), −1 where no label reaches.
-        gcn: Logits or probabilities (n×c), or classes (n,).
-        logits: Whether an n×c ``gcn`` holds logits rather than probabilities.
+    Each is n×c or holds classes, (n,). Where no label reaches, ``lpa`` has a zero row
+    or −1. ``logits``: whether an n×c ``gcn`` holds logits rather than probabilities.
     """
     lpa_class, gcn_class = _classes(lpa), _classes(gcn)
     status = torch.where(lpa_class == gcn_class, Utilization.ELU, Utilization.NELU)
     status[lpa_class < 0] = Utilization.UNREACHABLE
-    proba = None
-    if gcn.dim() == 2:
-        proba = F.softmax(gcn, dim=1) if logits else gcn
+    lpa_proba = lpa if lpa.dim() == 2 else None
+    gcn_proba = gcn if gcn.dim() == 2 else None
+    if gcn_proba is not None and logits:
+        gcn_proba = F.softmax(gcn_proba, dim=1)
     return LabelUtilization(
-        lpa=lpa_class,
-        gcn=gcn_class,
-        status=status.to(torch.int8),
-        lpa_proba=lpa if lpa.dim() == 2 else None,
-        gcn_proba=proba,
+        lpa_class, gcn_class, status.to(torch.int8), lpa_proba, gcn_proba
     )
 
 

@@ -65,44 +65,6 @@ def from_factors(Q: Tensor, H: Tensor, beta: float, form: Form) -> Tensor:
 # --- the algebra ---------------------------------------------------------------
 
 
-@given(SIZES, BETAS)
-@settings(max_examples=60)
-def test_factors_are_equations_9_and_11(
-    size: tuple[int, int, int], beta: float
-) -> None:
-    H, Q = drawn(*size)
-    S = from_factors(Q, H, beta, "paper")
-    torch.testing.assert_close(S, equation_9(Q, H, beta), rtol=1e-7, atol=1e-9)
-    torch.testing.assert_close(S, equation_11(Q, H, beta), rtol=1e-7, atol=1e-9)
-
-
-@given(SIZES, BETAS)
-@settings(max_examples=60)
-def test_the_solution_is_stationary(size: tuple[int, int, int], beta: float) -> None:
-    H, Q = drawn(*size)
-    S = from_factors(Q, H, beta, "paper")
-    gradient = -Q @ H.T + S @ H @ H.T + beta * S
-    torch.testing.assert_close(gradient, torch.zeros_like(gradient), atol=1e-9, rtol=0)
-
-
-def test_the_solution_is_that_of_least_squares() -> None:
-    """min ‖Q − SH‖² + β‖S‖² as one system: [Hᵀ; √β I] Sᵀ = [Qᵀ; 0]."""
-    H, Q = drawn(12, 3, seed=2)
-    system = torch.cat([H.T, 0.7**0.5 * torch.eye(12).double()])
-    right = torch.cat([Q.T, torch.zeros(12, 12).double()])
-    S = torch.linalg.lstsq(system, right).solution.T
-    torch.testing.assert_close(from_factors(Q, H, 0.7, "paper"), S)
-
-
-@given(SIZES, BETAS)
-def test_the_woodbury_identity(size: tuple[int, int, int], beta: float) -> None:
-    """(HHᵀ + βI)⁻¹ = (I − H G⁻¹ Hᵀ) / β, by which nothing of n×n is inverted."""
-    H, _ = drawn(*size)
-    eye = torch.eye(len(H), dtype=torch.float64)
-    right = (eye - H @ ClosedForm(H, beta).solve(H.T)) / beta
-    torch.testing.assert_close((H @ H.T + beta * eye) @ right, eye, rtol=0, atol=1e-8)
-
-
 @given(SIZES, BETAS, st.sampled_from(FORMS))
 @settings(max_examples=60)
 def test_factors_and_updates_are_the_dense_ones(
@@ -110,6 +72,10 @@ def test_factors_and_updates_are_the_dense_ones(
 ) -> None:
     H, Q = drawn(*size)
     S = dense_s(Q, H, beta, form)
+    if form == "paper":
+        # Eq. 11 is the same matrix, and the gradient (eq. 8) is zero there.
+        torch.testing.assert_close(S, equation_11(Q, H, beta), rtol=1e-7, atol=1e-9)
+        torch.testing.assert_close(S @ H @ H.T + beta * S, Q @ H.T, atol=1e-9, rtol=0)
     torch.testing.assert_close(from_factors(Q, H, beta, form), S, rtol=1e-7, atol=1e-9)
     updated = ClosedForm(H, beta, form).update(Q)
     torch.testing.assert_close(updated, S @ Q, rtol=1e-7, atol=1e-9)
@@ -123,20 +89,6 @@ def test_float32_is_as_good_as_the_dense_solve(beta: float, form: Form) -> None:
     got = from_factors(Q, H, beta, form)
     least = 1e-5 * float(expected.abs().max())
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=least)
-
-
-def test_the_rank_is_at_most_c() -> None:
-    H, Q = drawn(30, 3, seed=5)
-    for form in FORMS:
-        S = from_factors(Q, H, 1.0, form)
-        assert int(torch.linalg.matrix_rank(S, rtol=1e-10)) == 3
-
-
-def test_solve_is_the_inverse() -> None:
-    H, _ = drawn(20, 4, seed=6)
-    gram = H.T @ H + 0.3 * torch.eye(4, dtype=torch.float64)
-    eye = torch.eye(4, dtype=torch.float64)
-    torch.testing.assert_close(gram @ ClosedForm(H, 0.3).solve(eye), eye)
 
 
 def test_sums_over_nodes_are_in_double_precision_and_by_blocks() -> None:
@@ -307,7 +259,7 @@ def test_six_nodes_by_hand() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("scaling", ["none", "mean", "row"])
+@pytest.mark.parametrize("scaling", ["none", "row"])
 def test_permuting_nodes_permutes_the_graph(
     example: Example, form: Form, scaling: Any
 ) -> None:
@@ -367,10 +319,10 @@ def test_the_default_init_is_lpa_if_it_is_given(example: Example) -> None:
         ({"damping": 1.0}, r"damping must be in \[0, 1\); got 1.0"),
         ({"form": "dense"}, "form must be one of paper, transposed; got 'dense'"),
         ({"init": "gcn"}, "init must be one of lpa, zero, mlp; got 'gcn'"),
-        ({"init": "lpa"}, r"init='lpa' .* give lpa="),
+        ({"init": "lpa"}, "init='lpa' needs lpa="),
         ({"lpa": torch.rand(5, 4)}, r"lpa must have the shape of H, \(5, 3\)"),
         ({"normalization": "l1"}, "normalization must be one of none, l2; got 'l1'"),
-        ({"scaling": "x"}, "scaling must be one of none, row, mean; got 'x'"),
+        ({"scaling": "x"}, "scaling must be one of none, row; got 'x'"),
         ({"mode": "dense"}, "mode must be one of implicit, topk, paper; got 'dense'"),
         ({"mode": "topk", "topk": 0}, "topk must be at least 1; got 0"),
         ({"mode": "paper", "keep": 0.0}, r"keep must be in \(0, 1\]; got 0.0"),

@@ -12,8 +12,12 @@ from torch import Tensor
 from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import check_data
 from elugcn.elu.low_rank_graph import LowRankGraph
-from elugcn.elu.objective import TwoViewObjective, loss_targets, mixed
-from elugcn.elu.self_training import pseudo_label_weights
+from elugcn.elu.objective import (
+    TwoViewObjective,
+    loss_targets,
+    mixed,
+    pseudo_label_weights,
+)
 from elugcn.elu.utilization import definition_one
 from elugcn.engine import Workspace
 from elugcn.methods.backbone import build_gcn

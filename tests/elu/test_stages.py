@@ -238,14 +238,13 @@ def test_eta_by_hand(trained_with: float) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"scaling": "none"},
-        {"scaling": "mean", "refit_eta": True},
+        {"scaling": "none", "refit_eta": True},
         {"h_output": "logits", "num_layers": 3, "residual": True},
         {"h_source": "gcn", "direction": "apart", "norm": "layer"},
         {"order": 3, "drop_node": 0.2, "draws": 2, "lambda_cons": 0.5},
         {"eta": 0.0, "lambda_con": 0.5},
     ],
-    ids=["none", "mean", "deep", "apart", "order", "one view"],
+    ids=["none", "deep", "apart", "order", "one view"],
 )
 def test_the_model_repeats_its_own_graph(
     options: dict[str, Any], checked: Draw
