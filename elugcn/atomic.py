@@ -81,11 +81,9 @@ def check_directory(target: Path) -> None:
         _check_name(target.resolve())
         if not target.is_dir() and (target.exists() or target.is_symlink()):
             raise InputError(f"{target}: is a file; expected a new directory")
-        parent = target.resolve().parent
-        while not parent.exists():
-            parent = parent.parent
-        if not _is_writable(parent):
-            raise InputError(f"{target}: {parent} can't be written to")
+        above = next(path for path in target.resolve().parents if path.exists())
+        if not _is_writable(above):
+            raise InputError(f"{target}: {above} can't be written to")
 
 
 def make_readable(path: Path) -> None:
@@ -96,8 +94,8 @@ def make_readable(path: Path) -> None:
 
 
 def _work_for(target: Path) -> Path:
-    """Where a target is written before it takes its place."""
-    return target.with_name(f".{uuid.uuid4().hex[:8]}.{target.name}")  # same suffix
+    """Where a target is written before it takes its place; it has the same suffix."""
+    return target.with_name(f".{uuid.uuid4().hex[:8]}.{target.name}")
 
 
 def _check_name(target: Path) -> None:

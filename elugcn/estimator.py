@@ -21,7 +21,7 @@ from elugcn.api.fitting import check_seed, is_whole
 from elugcn.data.convert import to_data
 from elugcn.data.datasets import dataset_info
 from elugcn.data.labels import check_labels, encode_labels
-from elugcn.data.validation import CheckedGraph, check_data
+from elugcn.data.validation import check_data
 from elugcn.errors import InputError
 from elugcn.methods.options import unknown_option
 from elugcn.methods.registry import get_method, resolve_name
@@ -188,15 +188,23 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if adjacency is not None:
                 raise InputError("adjacency requires X, the features of its nodes")
             return self.label_distributions_.copy()
-        _check_columns(_column_names(X), self.fitted_.metadata.get("feature_names"))
-        graph = self._new_graph(X, adjacency)
+        _check_columns(
+            _column_names(X), self.fitted_.metadata.get("feature_names") or []
+        )
+        directed = bool(getattr(self.fitted_.data, "directed", False))
+        data = self._as_data(X, None, adjacency, directed, or_fewer=True)
+        graph = check_data(
+            _without_labels(data),
+            features=self.features,
+            directed=directed,
+            require_labels=False,
+        )
         return _softmax(self.fitted_.logits_for(graph.data))
 
     def predict(self, X: Any = None, *, adjacency: Any = None) -> Array:
         """Classes, in the user's own names; see ``predict_proba``."""
         best = self.predict_proba(X, adjacency=adjacency).argmax(axis=1)
-        predicted: Array = self.classes_[best]
-        return predicted
+        return np.asarray(self.classes_[best])
 
     def score(self, X: Any = None, y: Any = None, *, adjacency: Any = None) -> float:
         """Accuracy: ``score(mask)`` on the fitted graph, ``score(X, y)`` on another.
@@ -231,9 +239,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | Path) -> Self:
         """Read a saved model, or a run directory of the command line."""
         fitted = load(folder)
-        config = fitted.config.model_dump()
-        default = type(fitted.config)().model_dump()
-        params: dict[str, Any] = {k: v for k, v in config.items() if v != default[k]}
+        params: dict[str, Any] = fitted.config.model_dump(exclude_defaults=True)
         params |= {k: fitted.metadata[k] for k in _READING if k in fitted.metadata}
         params["random_state"] = fitted.seed
         return cls(fitted.method, **params)._keep(fitted)
@@ -247,10 +253,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         """Refuse values that nothing later would name."""
         resolve_name(self.method)
-        for name in ("n_neighbors", "n_threads"):
-            value = getattr(self, name)
-            if name == "n_threads" and value is None:
-                continue
+        threads = 1 if self.n_threads is None else self.n_threads
+        counts = {"n_neighbors": self.n_neighbors, "n_threads": threads}
+        for name, value in counts.items():
             if not is_whole(value) or value < 1:
                 raise InputError(f"{name} must be a whole number from 1; got {value!r}")
         share: Any = self.validation_fraction
@@ -261,17 +266,23 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def _as_data(
-        self, X: Any, y: Any, adjacency: Any, directed: bool, new: bool = False
+        self, X: Any, y: Any, adjacency: Any, directed: bool, or_fewer: bool = False
     ) -> Data:
-        _check_kind(X)
-        if not isinstance(X, Data):
+        """A graph in any form; ``or_fewer``: new nodes may have fewer neighbours."""
+        if isinstance(X, list | tuple) and X and isinstance(X[0], BaseData):
+            raise InputError(
+                f"X is a list of {len(X)} graphs, expected one; "
+                "torch_geometric.data.Batch.from_data_list makes one of them"
+            )
+        if not isinstance(X, BaseData):
+            k = self.n_neighbors
             return to_data(
-                X,
-                y,
-                adjacency,
-                n_neighbors=self.n_neighbors,
-                directed=directed,
-                or_fewer=new,  # a few new nodes may have fewer neighbours
+                X, y, adjacency, n_neighbors=k, directed=directed, or_fewer=or_fewer
+            )
+        if not isinstance(X, Data):
+            raise InputError(
+                f"X is a {type(X).__name__}, expected a Data object with one kind of "
+                "node and edge; try its to_homogeneous()"
             )
         if y is not None or adjacency is not None:
             raise InputError(
@@ -279,17 +290,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "adjacency"
             )
         return X
-
-    def _new_graph(self, X: Any, adjacency: Any) -> CheckedGraph:
-        """A graph to predict on, read like the fitted one."""
-        directed = bool(getattr(self.fitted_.data, "directed", False))
-        data = self._as_data(X, None, adjacency, directed, new=True)
-        return check_data(
-            _without_labels(data),
-            features=self.features,
-            directed=directed,
-            require_labels=False,
-        )
 
     def _mask(self, mask: Any) -> Tensor:
         """The nodes of the fitted graph to score."""
@@ -301,26 +301,24 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             given = f"{tuple(chosen.shape)} of {chosen.dtype}"
         except (TypeError, ValueError, RuntimeError):
             chosen, given = torch.empty(0), f"a {type(mask).__name__}"
-        if chosen.dtype != torch.bool or chosen.shape != test.shape:
-            expected = f"a mask of {test.numel()} booleans, or X and y"
-            raise InputError(f"score takes {expected}; got {given}")
-        return chosen
+        if chosen.dtype == torch.bool and chosen.shape == test.shape:
+            return chosen
+        expected = f"a mask of {test.numel()} booleans, or X and y"
+        raise InputError(f"score takes {expected}; got {given}")
 
     def _keep(self, fitted: Fitted) -> Self:
         """Set the attributes of a fitted estimator."""
         for name in (*_ELU_ONLY, "feature_names_in_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         result = fitted.result
-        self.fitted_ = fitted
-        self.classes_ = fitted.classes
+        self.fitted_, self.classes_ = fitted, fitted.classes
         self.label_distributions_ = _softmax(result.logits)
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         if result.label_utilization is not None:
             self.label_utilization_ = result.label_utilization
         if result.graph is not None:
             self.graph_ = result.graph
-        self.history_ = result.history
-        self.n_iter_ = result.epochs
+        self.history_, self.n_iter_ = result.history, result.epochs
         self.notes_ = fitted.notes
         self.n_features_in_ = fitted.num_features
         if names := fitted.metadata.get("feature_names"):
@@ -367,37 +365,21 @@ def _softmax(logits: Tensor) -> Array:
     return torch.softmax(logits, dim=1).numpy(force=True)
 
 
-def _column_names(X: Any) -> list[str] | None:
+def _column_names(X: Any) -> list[str]:
     """Names of the columns of a data frame, if all are strings."""
     names = list(X.columns) if hasattr(X, "columns") and hasattr(X, "to_numpy") else []
-    return names if names and all(isinstance(name, str) for name in names) else None
+    return names if all(isinstance(name, str) for name in names) else []
 
 
-def _check_columns(found: list[str] | None, fitted: list[str] | None) -> None:
+def _check_columns(found: list[str], fitted: list[str]) -> None:
     """Refuse a frame with other columns, or in another order."""
-    for expected, name in zip(fitted or (), found or (), strict=False):
+    for expected, name in zip(fitted, found, strict=False):
         if expected != name:
-            moved = (
-                "; the order of the columns differs" if name in (fitted or ()) else ""
-            )
+            moved = "; the order of the columns differs" if name in fitted else ""
             raise InputError(
                 f"X has a column {name!r} where the model was fitted with "
                 f"{expected!r}{moved}"
             )
-
-
-def _check_kind(X: Any) -> None:
-    """Refuse several graphs, and graphs with several kinds of nodes."""
-    if isinstance(X, list | tuple) and X and isinstance(X[0], BaseData):
-        raise InputError(
-            f"X is a list of {len(X)} graphs, expected one; "
-            "torch_geometric.data.Batch.from_data_list makes one of them"
-        )
-    if isinstance(X, BaseData) and not isinstance(X, Data):
-        raise InputError(
-            f"X is a {type(X).__name__}, expected a Data object with one kind of node "
-            "and edge; try its to_homogeneous()"
-        )
 
 
 def _without_labels(data: Data) -> Data:
