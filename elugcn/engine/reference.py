@@ -163,7 +163,7 @@ def relu_dropout_linear_(views: Views, bias: Tensor, w: Tensor, p: float) -> Vie
     for z in views.tensors():
         h = F.relu(z + bias)
         if _CHECK_CONSUMED and z.grad_fn is not None:
-            z.detach().fill_(math.nan)
+            z.data.fill_(math.nan)  # autograd does not count it as a change
         out.append(dropout_linear(h, w, p))
     return Views(out)
 
