@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.calibration import calibration_curve
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -26,24 +25,26 @@ from elugcn.report.evaluation import (
 from tests.insight.conftest import mask
 
 
-def evaluated(fitted: Fitted) -> Evaluation:
-    found = evaluate(fitted, ["left", "right"])
+def evaluated(fitted: Fitted, names: list[str] | None = None) -> Evaluation:
+    found = evaluate(fitted, names or ["left", "right"])
     assert found is not None
     return found
 
 
+def values(rows: list[dict[str, Any]], *keys: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[key] for key in keys) for row in rows]
+
+
 def test_scores_by_hand(six: Fitted) -> None:
     six.baselines = {"gcn": torch.tensor([0, 0, 1, 1, 1, 1])}
-    own, gcn, lpa, largest = evaluated(six).scores
+    scores = evaluated(six).scores
     # Of the test nodes 2 and 3, the model says left, left and the truth is left, right.
-    assert (own["name"], own["accuracy"], own["balanced"]) == ("elu-gcn", 0.5, 0.5)
-    assert (own["validation"], own["clear"]) == (1.0, False)
-    assert (gcn["title"], gcn["accuracy"], gcn["clear"]) == ("GCN", 0.5, False)
-    assert (lpa["title"], lpa["accuracy"]) == ("label propagation", 0.5)
-    assert (largest["title"], largest["accuracy"]) == ("largest class", 0.5)
-
-
-def test_a_method_is_not_its_own_baseline(six: Fitted) -> None:
+    assert values(scores, "title", "accuracy", "clear") == [
+        ("elu-gcn", 0.5, False), ("GCN", 0.5, False),
+        ("label propagation", 0.5, False), ("largest class", 0.5, False),
+    ]  # fmt: skip
+    assert (scores[0]["balanced"], scores[0]["validation"]) == (0.5, 1.0)
+    # A method is not its own baseline.
     six.method, six.result.label_utilization = "gcn", None
     six.baselines = {"gcn": six.data.y, "mlp": six.data.y}
     names = [score["name"] for score in evaluated(six).scores]
@@ -72,46 +73,40 @@ def test_a_difference_beyond_chance(ours: int, theirs: int, clear: bool) -> None
 
 
 def test_classes_are_scikit_learns(fitted_tables: Fitted) -> None:
-    shown, c = evaluate(fitted_tables, ["a", "b", "c"]), 3
-    assert shown is not None
-    tested = fitted_tables.data.val_mask
-    assert shown.nodes == int(tested.sum())
-    y = fitted_tables.data.y[tested].numpy()
-    p = fitted_tables.result.logits.argmax(dim=1)[tested].numpy()
+    shown, data = evaluated(fitted_tables, ["a", "b", "c"]), fitted_tables.data
+    y = data.y[data.val_mask].numpy()
+    p = fitted_tables.result.logits.argmax(dim=1)[data.val_mask].numpy()
+    assert shown.nodes == len(y)
     assert shown.scores[0]["accuracy"] == accuracy_score(y, p)
     assert shown.scores[0]["balanced"] == pytest.approx(balanced_accuracy_score(y, p))
-    table = confusion_matrix(y, p, labels=range(c))
+    table = confusion_matrix(y, p)
     assert shown.confusion == table.tolist()
-    options: dict[str, Any] = {"average": None, "labels": range(c), "zero_division": 0}
-    recall = [row["recall"] for row in shown.classes]
-    assert recall == pytest.approx(recall_score(y, p, **options))
-    precision = [row["precision"] or 0.0 for row in shown.classes]
-    assert precision == pytest.approx(precision_score(y, p, **options))
-    assert [r["nodes"] for r in shown.classes] == table.sum(axis=1).tolist()
-    train = fitted_tables.data.y[fitted_tables.data.train_mask]
-    assert [r["labels"] for r in shown.classes] == train.bincount().tolist()
+    for name, score in (("recall", recall_score), ("precision", precision_score)):
+        expected = score(y, p, average=None, zero_division=0)
+        assert [r[name] or 0.0 for r in shown.classes] == pytest.approx(expected)
+    labels = data.y[data.train_mask].bincount().tolist()
+    nodes = table.sum(axis=1).tolist()
+    expected = list(zip(nodes, labels, strict=True))
+    assert values(shown.classes, "nodes", "labels") == expected
 
 
-def classes_of(fitted: Fitted, confusion: list[list[int]]) -> list[Any]:
-    return class_scores(fitted.data, np.array(confusion), ["left", "right"])
-
-
-def test_classes_by_hand(six: Fitted) -> None:
-    left, right = classes_of(six, [[3, 0], [1, 0]])
-    assert (left["recall"], left["precision"], left["confused_with"]) == (1, 0.75, None)
-    assert (right["recall"], right["precision"], right["confused_with"]) == (
-        0.0, None, "left",
-    )  # fmt: skip
-    left, right = classes_of(six, [[3, 1], [0, 0]])
-    assert (right["nodes"], right["recall"], right["precision"]) == (0, None, 0.0)
+@pytest.mark.parametrize(
+    ("confusion", "expected"),
+    [
+        ([[3, 0], [1, 0]], [(3, 1.0, 0.75, None), (1, 0.0, None, "left")]),
+        ([[3, 1], [0, 0]], [(4, 0.75, 1.0, "right"), (0, None, 0.0, None)]),
+    ],
+    ids=["never predicted", "no nodes"],
+)
+def test_classes_by_hand(six: Fitted, confusion: Any, expected: list[Any]) -> None:
+    rows = class_scores(six.data, np.array(confusion), ["left", "right"])
+    assert values(rows, "nodes", "recall", "precision", "confused_with") == expected
 
 
 def test_the_forty_largest_classes_are_listed(six: Fitted) -> None:
     names = [f"class {i}" for i in range(45)]
     six.result.logits = torch.cat([six.result.logits, torch.full((6, 43), -9.0)], 1)
-    found = evaluate(six, names)
-    assert found is not None
-    assert [row["name"] for row in found.classes] == names[:40]
+    assert [row["name"] for row in evaluated(six, names).classes] == names[:40]
 
 
 def test_calibration_by_hand() -> None:
@@ -125,15 +120,3 @@ def test_calibration_by_hand() -> None:
     assert found.error == pytest.approx((1 * 0.4 + 2 * 0.43) / 3)
     certain = calibration(torch.eye(2), torch.tensor([0, 1]))
     assert (certain.bins, certain.error) == ([(1.0, 1.0, 2)], 0.0)
-
-
-def test_calibration_is_scikit_learns() -> None:
-    generator = torch.Generator().manual_seed(0)
-    proba = torch.softmax(3 * torch.randn(500, 4, generator=generator), dim=1)
-    y = torch.arange(500) % 4
-    found = calibration(proba, y)
-    confidence, best = proba.max(dim=1)
-    share, mean = calibration_curve(best == y, confidence, n_bins=10)
-    np.testing.assert_allclose([b[1] for b in found.bins], share)
-    np.testing.assert_allclose([b[0] for b in found.bins], mean, rtol=1e-6)
-    assert sum(b[2] for b in found.bins) == 500
