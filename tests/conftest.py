@@ -39,6 +39,13 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["ELUGCN_CHECK_CONSUMED"] = "1"
 
 
+def pytest_report_header() -> str:
+    from elugcn.engine import engine_name
+
+    loops = "compiled loops" if engine_name() == "fast" else "plain PyTorch"
+    return f"engine: {engine_name()} ({loops})"
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The published raw files, where this computer has them."""

@@ -25,35 +25,18 @@ SPARSE_DENSITY = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class _Transposed:
-    """Indices of Aᵀ: row pointers, columns, and the entry of A that each one is."""
-
-    crow: Tensor
-    col: Tensor
-    perm: Tensor
-
-
-@dataclass(frozen=True, eq=False)
 class CSR:
     """A sparse n×m matrix in compressed-row form.
 
     Columns must be within 0 … m−1: the loops in C look at the sizes of what they get,
     not at every index.
-
-    Attributes:
-        crow: Row pointers, shape (n+1,).
-        col: Column of each stored entry, shape (nnz,), ascending within a row.
-        value: The stored entries, shape (nnz,).
-        n_cols: m.
-        symmetric: The matrix equals its transpose, so none has to be built.
     """
 
-    crow: Tensor
-    col: Tensor
-    value: Tensor
-    n_cols: int
-    symmetric: bool = False
-    _pattern_t: _Transposed | None = None
+    crow: Tensor  # row pointers, (n+1,)
+    col: Tensor  # column of each stored entry, (nnz,), ascending within a row
+    value: Tensor  # the stored entries, (nnz,)
+    n_cols: int  # m
+    symmetric: bool = False  # it equals its transpose, so none has to be built
 
     @classmethod
     def from_scipy(cls, matrix: Any, symmetric: bool = False) -> CSR:
@@ -72,12 +55,11 @@ class CSR:
     @classmethod
     def from_tensor(cls, x: Tensor) -> CSR:
         """A dense or sparse torch matrix."""
-        if x.layout == torch.strided:
-            return cls.from_scipy(sp.csr_matrix(x.numpy(force=True)))
         coo = x.to_sparse().coalesce()
         where, value = coo.indices().numpy(force=True), coo.values().numpy(force=True)
-        shape = (x.size(0), x.size(1))
-        return cls.from_scipy(sp.coo_matrix((value, tuple(where)), shape=shape))
+        return cls.from_scipy(
+            sp.coo_matrix((value, tuple(where)), shape=tuple(x.shape))
+        )
 
     @cached_property
     def shape(self) -> tuple[int, int]:
@@ -94,29 +76,18 @@ class CSR:
         """The transpose, O(nnz) once the indices of the pattern are known."""
         if self.symmetric:
             return self
-        t = self.pattern_t
-        back = torch.empty_like(t.perm)
-        back[t.perm] = torch.arange(self.nnz, device=back.device)
-        return CSR(
-            t.crow,
-            t.col,
-            self.value.index_select(0, t.perm),  # three times as fast as value[perm]
-            self.shape[0],
-            _pattern_t=_Transposed(self.crow, self.col, back),
-        )
+        crow, col, place = self._transposed
+        value = self.value.index_select(0, place)  # three times as fast as value[place]
+        return CSR(crow, col, value, self.shape[0])
 
-    @property
-    def pattern_t(self) -> _Transposed:
-        """The transposed indices, shared by every matrix with this pattern."""
-        if self._pattern_t is None:
-            # Rows ascend within a column because the sort is stable.
-            perm = torch.argsort(self.col, stable=True)
-            crow = self.crow.new_zeros(self.n_cols + 1)
-            crow[1:] = torch.bincount(self.col, minlength=self.n_cols).cumsum(0)
-            found = _Transposed(crow, self.row[perm].to(self.col.dtype), perm)
-            object.__setattr__(self, "_pattern_t", found)
-        assert self._pattern_t is not None
-        return self._pattern_t
+    @cached_property
+    def _transposed(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Row pointers and columns of Aᵀ, and where its entries stand in A."""
+        # Rows ascend within a column because the sort is stable.
+        place = torch.argsort(self.col, stable=True)
+        crow = self.crow.new_zeros(self.n_cols + 1)
+        crow[1:] = torch.bincount(self.col, minlength=self.n_cols).cumsum(0)
+        return crow, self.row[place].to(self.col.dtype), place
 
     @cached_property
     def row(self) -> Tensor:
@@ -127,18 +98,14 @@ class CSR:
 
     def with_values(self, value: Tensor) -> CSR:
         """The same pattern with other values (which may require gradients)."""
-        pattern = None if self.symmetric else self.pattern_t
-        return replace(self, value=value, symmetric=False, _pattern_t=pattern)
+        out = replace(self, value=value, symmetric=False)
+        out.__dict__["_transposed"] = self._transposed
+        return out
 
     def to(self, device: torch.device | str) -> CSR:
         """The matrix on another device."""
-        return CSR(
-            self.crow.to(device),
-            self.col.to(device),
-            self.value.to(device),
-            self.n_cols,
-            self.symmetric,
-        )
+        crow, col, value = (x.to(device) for x in (self.crow, self.col, self.value))
+        return CSR(crow, col, value, self.n_cols, self.symmetric)
 
     def to_dense(self) -> Tensor:
         """The n×m matrix, for tests and very small graphs."""
