@@ -41,6 +41,7 @@ _EXPECTED = {
     "float_type": "a number",
     "dict_type": "a mapping",
     "tuple_type": "a list",
+    "string_type": "text",
     "finite_number": "a finite number",
 }
 

@@ -60,11 +60,6 @@ def print_json(content: dict[str, Any]) -> None:
     print(json.dumps(json_safe(content), allow_nan=False))
 
 
-def counted(number: int, what: str) -> str:
-    """``1 edge``, ``2 edges``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def given_names(text: str, option: str) -> tuple[str, ...]:
     """The names in a comma-separated list."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.console import Console
 
 from elugcn.api import parse_assignments
 from elugcn.atomic import atomic_file, check_file
-from elugcn.cli.common import console, given_names, print_json
+from elugcn.cli.common import given_names
 from elugcn.cli.options import (
     DATASETS_HELP,
     LABELS_HELP,
@@ -70,14 +71,15 @@ def run(
     if out is not None:
         with atomic_file(out) as file:
             file.write(render(comparison, format_))
-    if how.json_:
-        runs = {"done": len(outcomes.done), "failed": len(outcomes.failed)}
-        print_json(comparison.plain() | {"runs": runs, "store": str(store)})
-    elif out is None and not how.quiet:
-        if format_ == "terminal":
-            console().print(terminal(comparison))
-        else:
+
+    def show(screen: Console) -> None:
+        if out is None and format_ == "terminal":
+            screen.print(terminal(comparison))
+        elif out is None:
             sys.stdout.write(render(comparison, format_))
+
+    runs = {"done": len(outcomes.done), "failed": len(outcomes.failed)}
+    how.show(comparison.plain() | {"runs": runs, "store": str(store)}, show)
     for job, record in outcomes.failed.items():
         print(f"elugcn: failed: {job.title}: {record['error']}", file=sys.stderr)
     return 1 if outcomes.failed else 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
-from elugcn.cli.common import console, print_json, print_table
+from elugcn.cli.common import print_table
 from elugcn.cli.options import DataDirOption, OutputOptions, grouped
 from elugcn.data.datasets import is_on_disk, list_datasets
 
@@ -18,22 +19,20 @@ def run(place: DataDirOption, output: OutputOptions) -> None:
     Datasets that are not on disk are downloaded when they are first used. --quiet
     prints the names alone.
     """
-    rows = [(info, is_on_disk(info.name, place.data_dir)) for info in list_datasets()]
-    if output.json_:
-        print_json({"datasets": [asdict(i) | {"on_disk": here} for i, here in rows]})
-    elif output.quiet:
-        print("\n".join(info.name for info, _ in rows))
-    else:
-        shown = []
-        for info, here in rows:
-            sizes = (info.n_nodes, info.n_edges, info.n_features, info.n_classes)
-            shown.append(
-                (
-                    info.name,
-                    *("–" if s is None else f"{s:,}" for s in sizes),
-                    "–" if info.homophily is None else f"{info.homophily:.2f}",
-                    str(info.n_splits),
-                    "built in" if not info.files else ("yes" if here else "no"),
-                )
-            )
-        print_table(console(), (*_COLUMNS, "<on disk"), shown)
+    found = [
+        asdict(info) | {"on_disk": is_on_disk(info.name, place.data_dir)}
+        for info in list_datasets()
+    ]
+    if output.quiet and not output.json_:
+        print("\n".join(one["name"] for one in found))
+    rows = [_row(one) for one in found]
+    head = (*_COLUMNS, "<on disk")
+    output.show({"datasets": found}, lambda screen: print_table(screen, head, rows))
+
+
+def _row(one: dict[str, Any]) -> list[str]:
+    sizes = (one[f"n_{what}"] for what in ("nodes", "edges", "features", "classes"))
+    row = [one["name"], *("–" if size is None else f"{size:,}" for size in sizes)]
+    row.append("–" if one["homophily"] is None else f"{one['homophily']:.2f}")
+    here = "yes" if one["on_disk"] else "no"
+    return [*row, str(one["n_splits"]), here if one["files"] else "built in"]

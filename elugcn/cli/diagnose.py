@@ -10,9 +10,9 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from elugcn.cli.common import console, percent, print_json, print_table
+from elugcn.cli.common import percent, print_table
 from elugcn.cli.loading import fitted_graph
-from elugcn.cli.options import SAVED_RUN_HELP, FitOptions, GraphOptions, grouped
+from elugcn.cli.options import SAVED_RUN, FitOptions, GraphOptions, grouped
 from elugcn.insight import diagnose, suggest_labels
 
 _GRAPHS = {"original": "original", "elu": "ELU"}
@@ -27,9 +27,7 @@ _MEANING = {
 def run(
     graph: GraphOptions,
     fit: FitOptions,
-    run_directory: Path | None = typer.Option(
-        None, "--run", metavar="RUN", help=SAVED_RUN_HELP
-    ),
+    run_directory: Path | None = SAVED_RUN,
     suggest: int | None = typer.Option(
         None, min=1, help="Name this many nodes whose labels would help most."
     ),
@@ -43,71 +41,60 @@ def run(
     result = {"dataset": name, "seed": fitted.seed} | diagnose(fitted)
     if suggest is not None:
         result["suggestions"] = [asdict(s) for s in suggest_labels(fitted, suggest)]
-    if fit.json_:
-        print_json(result)
-    elif not fit.quiet:
-        show(result, console())
+    fit.show(result, lambda screen: show(result, screen))
 
 
 def show(result: dict[str, Any], screen: Console) -> None:
     """The diagnosis for people: sentences first, then the tables behind them."""
-    screen.print(
-        f"What the labels do on {result['dataset']}", style="bold", markup=False
-    )
+    title = f"What the labels do on {result['dataset']}"
+    screen.print(title, style="bold", markup=False)
     for sentence in result["findings"]:
         text = f"• {sentence}"
         if screen.is_terminal:
             text = textwrap.fill(text, screen.width, subsequent_indent="  ")
         screen.print(text, markup=False, soft_wrap=True)
+    keys = ("share", "gcn_accuracy", "lpa_accuracy")
     overall = [
-        (_MEANING[status], *_percents(row, "share", "gcn_accuracy", "lpa_accuracy"))
+        (_MEANING[status], *(percent(row[key]) for key in keys))
         for status, row in result["overall"].items()
     ]
     print_table(screen, ("nodes", "share", "GCN right", "LPA right"), overall)
     columns = ("nodes", "ELU", "NELU", "no label", "GCN right")
     # The last columns: what label propagation predicts most often for the NELU nodes.
     head = ["class by GCN", "labels", *columns, "<NELU by LPA", "share"]
-    rows = [
-        [
-            row["name"],
-            f"{row['labels']:,}",
-            *_group(row),
-            row["pulled_to"] or "–",
-            percent(row["pulled_share"]),
-        ]
-        for row in result["classes"]
-    ]
+    rows = []
+    for row in result["classes"]:
+        pulled = [row["pulled_to"] or "–", percent(row["pulled_share"])]
+        rows.append([row["name"], f"{row['labels']:,}", *_group(row), *pulled])
     print_table(screen, head, rows)
     for title, key in (("neighbours", "degrees"), ("edges to a label", "distances")):
         rows = [[row["name"], *_group(row)] for row in result[key]]
         print_table(screen, (title, *columns), rows)
-    graphs = [
-        [_GRAPHS[key], percent(row["homophily"]), _number(row["complexity"])]
-        for key, row in result["graphs"].items()
-        if row and row["homophily"] is not None
-    ]
-    if graphs:
-        print_table(screen, ("graph", "own class", "complexity"), graphs)
+    rows = []
+    for name, row in result["graphs"].items():
+        if row and row["homophily"] is not None:
+            value = row["complexity"]
+            complexity = "–" if value is None else f"{value:.3g}"
+            rows.append([_GRAPHS[name], percent(row["homophily"]), complexity])
+    if rows:
+        print_table(screen, ("graph", "own class", "complexity"), rows)
     if "suggestions" in result:
-        keys = ("node", "gain", "gcn", "confidence", "reason")
-        rows = []
-        for suggestion in result["suggestions"]:
-            node, gain, gcn, confidence, reason = (suggestion[key] for key in keys)
-            rows.append([node, f"{gain:.1f}", gcn, percent(confidence), reason])
+        rows = [
+            [
+                s["node"],
+                f"{s['gain']:.1f}",
+                s["gcn"],
+                percent(s["confidence"]),
+                s["reason"],
+            ]
+            for s in result["suggestions"]
+        ]
         head = ["node to label", "helps", "<GCN says", "confidence", "<why"]
         print_table(screen, head, rows)
         screen.print("helps: number of nodes that would gain, weighted by their need")
 
 
-def _percents(row: dict[str, Any], *keys: str) -> list[str]:
-    return [percent(row[key]) for key in keys]
-
-
 def _group(row: dict[str, Any]) -> list[str]:
     """Size, shares and accuracy of a group of nodes."""
-    shares = _percents(row, "elu", "nelu", "unreachable", "accuracy")
-    return [f"{row['nodes']:,}", *shares]
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
+    keys = ("elu", "nelu", "unreachable", "accuracy")
+    return [f"{row['nodes']:,}", *(percent(row[key]) for key in keys)]

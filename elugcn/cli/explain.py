@@ -9,19 +9,14 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from elugcn.cli.common import console, counted, percent, print_json, print_table
+from elugcn.cli.common import percent, print_table
 from elugcn.cli.loading import fitted_graph
-from elugcn.cli.options import SAVED_RUN_HELP, FitOptions, GraphOptions, grouped
-from elugcn.insight import check_node, explain
+from elugcn.cli.options import SAVED_RUN, FitOptions, GraphOptions, grouped
+from elugcn.insight import check_node, counted, explain
 
 _TIE = 1e-6  # shares that differ by less are equal except for rounding
 _LEAST_SHARE = 0.005  # of a class that is listed
-_SPLITS = {
-    None: "",
-    "train": ", a training label",
-    "val": ", a validation node",
-    "test": ", a test node",
-}
+_SPLITS = {"train": "training label", "val": "validation node", "test": "test node"}
 _MEANING = {
     "elu": "ELU, label propagation and the GCN agree",
     "nelu": "NELU, label propagation and the GCN disagree",
@@ -36,9 +31,7 @@ def run(
     node: str = typer.Argument(
         ..., metavar="NODE", help="Id in the node table, or number in a dataset from 0."
     ),
-    run_directory: Path | None = typer.Option(
-        None, "--run", metavar="RUN", help=SAVED_RUN_HELP
-    ),
+    run_directory: Path | None = SAVED_RUN,
     shown: int = typer.Option(
         10, min=1, help="Number of labels and neighbours to list."
     ),
@@ -48,13 +41,10 @@ def run(
     It shows what label propagation, a GCN and the ELU graph say. Nothing is saved.
     """
     name, fitted = fitted_graph(
-        graph, fit, run_directory, check=lambda data: check_node(data, node)
+        graph, fit, run_directory, lambda data: check_node(data, node)
     )
     result = {"dataset": name, "seed": fitted.seed} | explain(fitted, node, shown)
-    if fit.json_:
-        print_json(result)
-    elif not fit.quiet:
-        show(result, console())
+    fit.show(result, lambda screen: show(result, screen))
 
 
 def show(result: dict[str, Any], screen: Console) -> None:
@@ -91,10 +81,11 @@ def show(result: dict[str, Any], screen: Console) -> None:
 
 def _about(result: dict[str, Any]) -> str:
     """What is known of the node."""
-    known, distance = result["label"], result["distance"]
-    text = "Its class is not known" if known is None else f"Its class is {known}"
-    text += (
-        f"{_SPLITS[result['split']]}. It has {counted(result['degree'], 'neighbour')}"
+    distance, split = result["distance"], result["split"]
+    known = "not known" if result["label"] is None else result["label"]
+    part = "" if split is None else f", a {_SPLITS[split]}"
+    text = (
+        f"Its class is {known}{part}. It has {counted(result['degree'], 'neighbour')}"
     )
     if distance is None:
         return f"{text}; no path leads to a label."

@@ -8,7 +8,6 @@ import typer
 
 from elugcn.api import GRAPH_SUFFIXES, check_graph_path, write_graph
 from elugcn.atomic import check_file
-from elugcn.cli.common import console, print_json
 from elugcn.cli.loading import prepare, refuse_input
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
 from elugcn.errors import InputError
@@ -36,22 +35,17 @@ def run(
     fitted = task.fit(fit)
     learned = fitted.result.graph
     assert learned is not None
-    written = write_graph(learned, out, getattr(fitted.data, "node_ids", None))
+    entries = write_graph(learned, out, getattr(fitted.data, "node_ids", None))
     rank = learned.rank if learned.mode == "implicit" else None
     nodes = learned.shape[0]
-    if fit.json_:
-        print_json(
-            {
-                "dataset": task.name,
-                "graph_mode": learned.mode,
-                "n_nodes": nodes,
-                "rank": rank,
-                "entries": written,
-                "seconds": fitted.result.seconds,
-                "out": str(out),
-            }
-        )
-    elif not fit.quiet:
-        what = f"two factors of {nodes:,} × {rank}" if rank else f"{written:,} edges"
-        text = f"{out}: the ELU graph of {task.name}, {what}"
-        console().print(text, markup=False, soft_wrap=True)
+    what = f"two factors of {nodes:,} × {rank}" if rank else f"{entries:,} edges"
+    result = {
+        "dataset": task.name,
+        "graph_mode": learned.mode,
+        "n_nodes": nodes,
+        "rank": rank,
+        "entries": entries,
+        "seconds": fitted.result.seconds,
+        "out": str(out),
+    }
+    fit.show(result, f"{out}: the ELU graph of {task.name}, {what}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from torch_geometric.data import Data
 
 from elugcn.api import (
@@ -34,7 +34,7 @@ from elugcn.cli.options import (
 from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.data.tables import load_tables
 from elugcn.data.validation import CheckedGraph, check_data
-from elugcn.errors import InputError, shown
+from elugcn.errors import InputError, first_problem, shown
 from elugcn.methods.options import MethodConfig, unknown_option
 from elugcn.methods.registry import (
     DEFAULT_METHOD,
@@ -42,8 +42,6 @@ from elugcn.methods.registry import (
     METHOD_NAMES,
     resolve_name,
 )
-
-DEFAULT_DATASET = "digits"
 
 
 @dataclass(frozen=True)
@@ -78,11 +76,12 @@ class Task:
 
     def recorded(self) -> dict[str, Any]:
         """What ``config.yaml`` records about the graph."""
-        dataset = self.name if self.options.nodes is None else None
-        return {
+        dataset = {"dataset": self.name} if self.options.nodes is None else {}
+        return dataset | {
             # A run may be looked at from another folder.
             key: str(value.absolute()) if isinstance(value, Path) else value
-            for key, value in replace(self.options, dataset=dataset).given().items()
+            for key, value in self.options.given().items()
+            if key != "dataset"
         }
 
 
@@ -92,10 +91,7 @@ def prepare(
     method: str | None = None,
     graph_only: bool = False,
 ) -> Task:
-    """Load and check what is to be fitted, a method or the ELU graph only.
-
-    What the command line leaves open comes from the file of ``--config``.
-    """
+    """Load and check what is to be fitted: a method, or the ELU graph only."""
     graph, seed, recorded = complete(graph, how)
     method = GRAPH_ONLY if graph_only else resolve_name(method or recorded)
     if not graph_only and method not in METHOD_NAMES:
@@ -120,9 +116,9 @@ def complete(graph: GraphOptions, how: FitOptions) -> tuple[GraphOptions, int, s
     run = {} if file is None else read_config_file(file)
     if "options" not in run:
         run = {}  # a flat file of method options says nothing else
-    if run and graph.dataset is None and graph.nodes is None and graph.edges is None:
-        recorded = _recorded_graph(run, f"{file}")
-        graph = replace(recorded, **graph.given(), data_dir=graph.data_dir)
+    if run and not {"dataset", "nodes", "edges"} & graph.given().keys():
+        changed = graph.given() | {"data_dir": graph.data_dir}
+        graph = _recorded_graph(run, f"{file}").model_copy(update=changed)
     seed = run.get("seed", 0) if how.seed is None else how.seed
     if type(seed) is not int or not 0 <= seed <= MAX_SEED:
         expected = f"a whole number from 0 to {MAX_SEED}"
@@ -132,23 +128,18 @@ def complete(graph: GraphOptions, how: FitOptions) -> tuple[GraphOptions, int, s
 
 def _recorded_graph(run: dict[str, Any], file: str) -> GraphOptions:
     """The options of the graph that the file of a run records, checked."""
-    recorded: dict[str, Any] = dict(run["graph"])
-    if "nodes" not in recorded:
-        for key in ("dataset", "split"):
-            value = run.get(key)
-            if value and recorded.setdefault(key, value) != value:
-                raise InputError(
-                    f"{file}: {key} is {value!r} at the top but "
-                    f"{recorded[key]!r} under graph"
-                )
-    for key in recorded.keys() - PANELS.keys():
+    graph: dict[str, Any] = dict(run["graph"])
+    for key in ("dataset", "split") if "nodes" not in graph else ():
+        top = run.get(key)
+        if top and graph.setdefault(key, top) != top:
+            under = f"{top!r} at the top but {graph[key]!r} under graph"
+            raise InputError(f"{file}: {key} is {under}")
+    for key in graph.keys() - PANELS.keys():
         raise InputError(unknown_option(str(key), PANELS, f"graph in {file}"))
     try:
-        return TypeAdapter(GraphOptions).validate_python(recorded)
+        return GraphOptions(**graph)
     except ValidationError as error:
-        key = str(error.errors()[0]["loc"][0])
-        value = shown(recorded[key])
-        raise InputError(f"{file}: {key!r} of graph must not be {value}") from None
+        raise InputError(f"{file}: graph.{first_problem(error)}") from None
 
 
 def load_graph(options: GraphOptions, seed: int) -> CheckedGraph:
@@ -179,16 +170,9 @@ def check_options(options: GraphOptions) -> None:
             raise InputError(f"{flag_of(name)} requires {flags}")
 
 
-def refuse_graph_options(options: GraphOptions, reason: str) -> None:
-    """Refuse every option that names or changes a graph."""
-    for name in options.given():
-        raise InputError(f"{flag_of(name)} {reason}")
-
-
 def read_dataset(options: GraphOptions) -> Data:
     """The dataset that the options name."""
-    name = DEFAULT_DATASET if options.dataset is None else options.dataset
-    info = dataset_info(name)
+    info = dataset_info("digits" if options.dataset is None else options.dataset)
     extra = parse_assignments(options.data_option or [], "--data-option")
     for key in extra.keys() - set(info.options):
         raise InputError(unknown_option(key, info.options, f"dataset {info.name}"))
@@ -204,13 +188,11 @@ def read_dataset(options: GraphOptions) -> Data:
 
 def read_tables(options: GraphOptions, schema: Any = None) -> Data:
     """The user's two tables as a graph."""
-    columns = {
-        name: getattr(options, name) for name in PANELS if name.endswith("_column")
-    }
+    names = [name for name in PANELS if name.endswith("_column")]
     return load_tables(
         options.nodes,  # type: ignore[arg-type]
         options.edges,  # type: ignore[arg-type]
-        **columns,
+        **{name: getattr(options, name) for name in names},
         directed=options.directed or None,
         features=options.features,
         schema=schema,
@@ -223,27 +205,22 @@ def fitted_graph(
     run: Path | None,
     check: Callable[[Data], Any] = bool,
 ) -> tuple[str, Fitted]:
-    """Name of the graph and fit: of a saved run, or made now.
+    """The name of a graph, and its fit: that of a saved run, or one made now.
 
-    Args:
-        graph: Which graph, unless a run is given.
-        how: How the ELU graph is learned, unless a run is given.
-        run: A saved run.
-        check: Looks at the graph before anything is trained.
+    ``check`` looks at the graph before anything is trained.
     """
     if run is None:
         task = prepare(graph, how, graph_only=True)
         check(task.graph.data)
         return task.name, task.fit(how)
-    refuse_graph_options(graph, "does not go with --run")
+    for name in graph.given():
+        raise InputError(f"{flag_of(name)} does not go with --run")
     fitted = load(run)
     if problem := read_graph_again(fitted, run, graph.data_dir):
         raise InputError(f"--run {run}: {problem}")
     if fitted.result.label_utilization is None:
-        raise InputError(
-            f"--run {run}: method {fitted.method} has no label utilization; use a run "
-            "of auto or elu-gcn"
-        )
+        reason = f"method {fitted.method} has no label utilization"
+        raise InputError(f"--run {run}: {reason}; use a run of auto or elu-gcn")
     check(fitted.data)
     return str(getattr(fitted.data, "name", None) or run.name), fitted
 
@@ -251,22 +228,21 @@ def fitted_graph(
 def read_graph_again(
     fitted: Fitted, run: Path, data_dir: Path | None = None
 ) -> str | None:
-    """Give a loaded run its graph back; the answer says why that was not possible.
+    """Read the graph of a loaded run, which keeps only its model, again.
 
-    A run keeps its model but not its graph. The dataset, or the tables that
-    ``config.yaml`` names, are read again.
+    The answer says why that was not possible.
     """
+    graph, how = GraphOptions(data_dir=data_dir), FitOptions(config=run / CONFIG)
     try:
-        options, seed, _ = complete(GraphOptions(), FitOptions(config=run / CONFIG))
         with warnings.catch_warnings():
             # The run's first reading gave the same warnings.
             warnings.simplefilter("ignore")
-            data = load_graph(replace(options, data_dir=data_dir), seed).data
+            options, seed, _ = complete(graph, how)
+            data = load_graph(options, seed).data
+        reason = "" if attach_graph(fitted, data) else "it has changed since the run"
     except InputError as error:
-        return f"parts that need the graph are left out: {error}"
-    if attach_graph(fitted, data):
-        return None
-    return "parts that need the graph are left out: it has changed since the run"
+        reason = str(error)
+    return f"parts that need the graph are left out: {reason}" if reason else None
 
 
 def refuse_input(

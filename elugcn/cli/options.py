@@ -1,7 +1,7 @@
 """Options that several commands share, declared once.
 
-A command takes a group of options as one dataclass parameter. ``grouped`` spreads the
-fields of the group into the single options that Typer shows.
+A command takes a group of options as one parameter. ``grouped`` spreads the fields of
+the group into the single options that Typer shows.
 """
 
 from __future__ import annotations
@@ -9,20 +9,28 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
+from pydantic import BaseModel, Field
+from pydantic.fields import FieldInfo
+from rich.console import Console
 
 from elugcn.api import MAX_SEED
+from elugcn.cli.common import console, print_json
 from elugcn.methods.registry import METHOD_NAMES
 from elugcn.training.progress import Progress, default_progress
 
 MAX_THREADS = 1024
 DATASET, TABLES, FIT = "A dataset", "Your own tables", "How it is fitted"
-RUN_HELP = "A run directory of `elugcn train`."
-SAVED_RUN_HELP = "Look at this run of `elugcn train`; nothing is trained."
+RUN: Any = typer.Argument(..., metavar="RUN", help="A run directory of `elugcn train`.")
+SAVED_RUN: Any = typer.Option(
+    None,
+    "--run",
+    metavar="RUN",
+    help="Look at this run of `elugcn train`; nothing is trained.",
+)
 METHODS_HELP = f"Separated by commas, of {', '.join(METHOD_NAMES)}."
 DATASETS_HELP = "Separated by commas; see `elugcn datasets`."
 LABELS_HELP = "Draw this many training labels per class."
@@ -33,7 +41,13 @@ def _option(
 ) -> Any:
     """A field of a group with the option that Typer shows for it."""
     option = typer.Option(default, *names, help=help, rich_help_panel=panel, **given)
-    return field(default=default, metadata={"option": option})
+    return Field(default, json_schema_extra={"option": option})
+
+
+def _shown(one: FieldInfo) -> Any:
+    """The option that Typer shows for a field."""
+    extra: Any = one.json_schema_extra
+    return extra["option"]
 
 
 _dataset = functools.partial(_option, panel=DATASET)
@@ -41,20 +55,31 @@ _table = functools.partial(_option, panel=TABLES)
 _fit = functools.partial(_option, panel=FIT)
 
 
-@dataclass(kw_only=True)
-class OutputOptions:
+class OutputOptions(BaseModel):
     """What is printed."""
 
     json_: bool = _option("Print one JSON object on stdout.", "--json", default=False)
     quiet: bool = _option("Print less, and no progress.", "--quiet", default=False)
+
+    def show(
+        self, content: dict[str, Any], people: str | Callable[[Console], None]
+    ) -> None:
+        """Print a result: as JSON, or for people, a text or what draws on a screen."""
+        if self.json_:
+            print_json(content)
+        elif self.quiet:
+            return
+        elif isinstance(people, str):
+            console().print(people, markup=False, soft_wrap=True)
+        else:
+            people(console())
 
     def progress(self) -> Progress:
         """Bars on a terminal unless less was asked for."""
         return default_progress(self.quiet or self.json_)
 
 
-@dataclass(kw_only=True)
-class DataDirOption:
+class DataDirOption(BaseModel):
     """Where dataset files are."""
 
     data_dir: Path | None = _option(
@@ -62,7 +87,6 @@ class DataDirOption:
     )
 
 
-@dataclass(kw_only=True)
 class GraphOptions(DataDirOption):
     """Which graph: a dataset by name, or the user's own tables."""
 
@@ -87,20 +111,17 @@ class GraphOptions(DataDirOption):
 
     def given(self) -> dict[str, Any]:
         """The options that differ from their defaults, except ``data_dir``."""
-        default = vars(GraphOptions())
-        given = {k: v for k, v in vars(self).items() if v != default[k]}
-        return {k: v for k, v in given.items() if k in PANELS}
+        return self.model_dump(exclude_defaults=True, exclude={"data_dir"})
 
 
 # Where `--help` shows each option of a graph: DATASET, TABLES or None.
 PANELS = {
-    f.name: f.metadata["option"].rich_help_panel
-    for f in fields(GraphOptions)
-    if f.name != "data_dir"  # a place on this computer is not part of a graph
+    name: _shown(one).rich_help_panel
+    for name, one in GraphOptions.model_fields.items()
+    if name != "data_dir"  # a place on this computer is not part of a graph
 }
 
 
-@dataclass(kw_only=True)
 class FitOptions(OutputOptions):
     """How a method is fitted."""
 
@@ -116,7 +137,6 @@ class FitOptions(OutputOptions):
     graph_mode: str | None = _fit("Form of the ELU graph: implicit, topk or paper.")
 
 
-@dataclass(kw_only=True)
 class RunsOptions(OutputOptions, DataDirOption):
     """How the commands that do many runs execute them."""
 
@@ -140,39 +160,32 @@ def flag_of(name: str) -> str:
     return f"--{name.rstrip('_').replace('_', '-')}"
 
 
-def argument_names() -> set[str]:
-    """The names that the library has for what these options set."""
-    groups = (GraphOptions, FitOptions, RunsOptions)
-    return {f.name for group in groups for f in fields(group)}
-
-
 def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Spread the dataclass parameters of a command into single options."""
-    hints = get_type_hints(function, include_extras=True)
-    own, shared = [], []
-    groups: dict[str, type[Any]] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if not is_dataclass(hints[name]):
-            own.append((name, hints[name], parameter.default))
-            continue
-        groups[name] = kind = hints[name]
-        types = get_type_hints(kind)
-        shared += [(f.name, types[f.name], f.metadata["option"]) for f in fields(kind)]
-    options = own + shared
+    """Spread the groups of options that a command takes into single options."""
+    hints = get_type_hints(function)
+    groups = {name: kind for name, kind in hints.items() if _is_group(kind)}
+    parameters = inspect.signature(function).parameters.items()
+    options = {n: (hints[n], one.default) for n, one in parameters if n not in groups}
+    for kind in groups.values():
+        for name, one in kind.model_fields.items():
+            options[name] = one.annotation, _shown(one)
 
     def command(**given: Any) -> Any:
         for name, kind in groups.items():
-            given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
+            given[name] = kind(**{key: given.pop(key) for key in kind.model_fields})
         return function(**given)
 
     command.__doc__ = function.__doc__
-    command.__annotations__ = {name: kind for name, kind, _ in options}
+    # Typer reads the types here, and the defaults from the signature.
+    command.__annotations__ = {name: kind for name, (kind, _) in options.items()}
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default
-            )
-            for name, kind, default in options
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, (_, default) in options.items()
         ]
     )
     return command
+
+
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)

@@ -10,15 +10,14 @@ import typer
 from elugcn.api import Fitted, load, predict_other, write_predictions
 from elugcn.api.runs import PREDICTIONS
 from elugcn.atomic import atomic_file, check_file
-from elugcn.cli.common import console, percent, print_json
+from elugcn.cli.common import percent
 from elugcn.cli.loading import (
     check_options,
     read_dataset,
     read_tables,
-    refuse_graph_options,
     refuse_input,
 )
-from elugcn.cli.options import RUN_HELP, GraphOptions, OutputOptions, grouped
+from elugcn.cli.options import RUN, GraphOptions, OutputOptions, flag_of, grouped
 from elugcn.errors import InputError
 
 _OTHER_FORMATS = (".parquet", ".json", ".xlsx", ".xls", ".tsv", ".gz", ".npz", ".npy")
@@ -28,7 +27,7 @@ _OTHER_FORMATS = (".parquet", ".json", ".xlsx", ".xls", ".tsv", ".gz", ".npz", "
 def run(
     graph: GraphOptions,
     output: OutputOptions,
-    run_directory: Path = typer.Argument(..., metavar="RUN", help=RUN_HELP),
+    run_directory: Path = RUN,
     out: Path | None = typer.Option(None, help="CSV file. Default: stdout."),
 ) -> None:
     """Predict with a saved run: for its own graph or for another one.
@@ -40,9 +39,9 @@ def run(
         raise InputError("--json requires --out FILE for the predictions themselves")
     check_options(graph)
     other = graph.nodes is not None or graph.dataset is not None
-    if not other:
-        reason = "requires another graph: --nodes and --edges, or --dataset"
-        refuse_graph_options(graph, reason)
+    for name in () if other else graph.given():
+        needed = "another graph: --nodes and --edges, or --dataset"
+        raise InputError(f"{flag_of(name)} requires {needed}")
     if out is not None:
         check_file(out)
         refuse_input(out, graph, run_directory, PREDICTIONS)
@@ -57,26 +56,22 @@ def run(
     with atomic_file(out) as file:
         write_predictions(fitted, file)
     score = fitted.accuracy(fitted.data.y >= 0) if other else None
-    n_nodes = int(fitted.data.num_nodes)
-    if output.json_:
-        summary = {"run": str(run_directory), "n_nodes": n_nodes, "accuracy": score}
-        print_json(summary | {"out": str(out)})
-    elif not output.quiet:
-        right = "" if score is None else f", {percent(score)} of the labels right"
-        text = f"{out}: {n_nodes:,} nodes predicted{right}"
-        console().print(text, markup=False, soft_wrap=True)
+    n = int(fitted.data.num_nodes)
+    result = {"run": str(run_directory), "n_nodes": n, "accuracy": score}
+    right = "" if score is None else f", {percent(score)} of the labels right"
+    output.show(result | {"out": str(out)}, f"{out}: {n:,} nodes predicted{right}")
 
 
 def _predict_other(fitted: Fitted, options: GraphOptions) -> Fitted:
     """The predictions of a fitted model for the graph that the options name."""
+    schema = getattr(fitted.data, "table_schema", None)
     if options.dataset is not None:
         data = read_dataset(options)
+    elif schema is not None:
+        data = read_tables(options, schema)
     else:
-        schema = getattr(fitted.data, "table_schema", None)
-        if schema is None:
-            raise InputError(
-                f"{options.nodes}: this run was trained on a dataset, not on tables; "
-                "name another dataset with --dataset"
-            )
-        data = read_tables(options, schema=schema)
+        raise InputError(
+            f"{options.nodes}: this run was trained on a dataset, not on tables; "
+            "name another dataset with --dataset"
+        )
     return predict_other(fitted, data, features=options.features)

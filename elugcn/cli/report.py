@@ -9,10 +9,9 @@ import typer
 from elugcn.api import load
 from elugcn.api.runs import REPORT
 from elugcn.atomic import check_file
-from elugcn.cli.common import console, print_json
 from elugcn.cli.loading import read_graph_again, refuse_input
 from elugcn.cli.options import (
-    RUN_HELP,
+    RUN,
     DataDirOption,
     GraphOptions,
     OutputOptions,
@@ -22,9 +21,9 @@ from elugcn.cli.options import (
 
 @grouped
 def run(
-    place: DataDirOption,
+    data: DataDirOption,
     output: OutputOptions,
-    run_directory: Path = typer.Argument(..., metavar="RUN", help=RUN_HELP),
+    run_directory: Path = RUN,
     out: Path | None = typer.Option(None, help=f"HTML file. Default: RUN/{REPORT}."),
 ) -> None:
     """Write the HTML report of a run.
@@ -39,22 +38,11 @@ def run(
         check_file(out)
         refuse_input(out, GraphOptions(), run_directory, REPORT)
     fitted = load(run_directory)
-    problem = read_graph_again(fitted, run_directory, place.data_dir)
+    problem = read_graph_again(fitted, run_directory, data.data_dir)
     notes = () if problem is None else (problem,)
     written = write_report(run_directory, fitted=fitted, out=target, notes=notes)
     size = target.stat().st_size
-    if output.json_:
-        print_json(
-            {
-                "run": str(run_directory),
-                "out": str(target),
-                "bytes": size,
-                **written,
-                "notes": notes,
-            }
-        )
-    elif not output.quiet:
-        lines = [f"Note: {note}" for note in notes]
-        lines.append(f"{target} ({size / 1e6:.1f} MB); open it in a browser")
-        for line in lines:
-            console().print(line, markup=False, soft_wrap=True)
+    place = {"run": str(run_directory), "out": str(target), "bytes": size}
+    lines = [f"Note: {note}" for note in notes]
+    lines.append(f"{target} ({size / 1e6:.1f} MB); open it in a browser")
+    output.show(place | written | {"notes": notes}, "\n".join(lines))

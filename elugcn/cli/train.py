@@ -14,9 +14,10 @@ from rich.console import Console
 from elugcn.api import default_out, estimate_memory, metrics_of, write_run
 from elugcn.api.runs import PREDICTIONS, REPORT
 from elugcn.atomic import check_directory
-from elugcn.cli.common import console, counted, percent, print_json
+from elugcn.cli.common import percent
 from elugcn.cli.loading import Task, prepare
 from elugcn.cli.options import FitOptions, GraphOptions, grouped
+from elugcn.insight import counted
 from elugcn.methods.registry import DEFAULT_METHOD, METHOD_NAMES
 
 
@@ -45,8 +46,7 @@ def run(
     target = out or default_out(task.name, task.method, task.seed)
     check_directory(target)
     if dry_run:
-        plan = _plan(task)
-        print_json(plan) if fit.json_ else _show_plan(plan, console())
+        fit.show(*_plan(task))
         return
     fitted = task.fit(fit, with_baselines=report)
     metrics = metrics_of(fitted, task.name, task.options.split or 0, target)
@@ -62,19 +62,55 @@ def run(
             warnings.warn(f"the report was not written ({reason})", stacklevel=2)
 
     write_run(fitted, metrics, target, task.recorded(), write_page if report else None)
-    if fit.json_:
-        print_json(metrics)
-    elif not fit.quiet:
-        _show(metrics, console())
+    fit.show(metrics, lambda screen: _show(metrics, screen))
+
+
+def _plan(task: Task) -> tuple[dict[str, Any], str]:
+    """What a fit would train and how much memory it would need."""
+    data = task.graph.data
+    sizes = estimate_memory(data, task.config).items()
+    memory = {part: round(size, 1) for part, size in sizes}
+    available = round(psutil.virtual_memory().available / 2**20, 1)
+    plan = {
+        "dataset": task.name,
+        "method": task.method,
+        "n_nodes": int(data.num_nodes),
+        "n_edges": data.edge_index.size(1) // (1 if data.directed else 2),
+        "n_features": data.x.size(1),
+        "memory_mb": memory,
+        "available_mb": available,
+    }
+    total = memory["total"]
+    return plan, (
+        f"{task.method} on {task.name}: {plan['n_nodes']:,} nodes, "
+        f"{plan['n_edges']:,} edges, {plan['n_features']:,} features\n"
+        f"Training would need about {total:,.0f} MB; {available:,.0f} MB are available."
+        + (" Try fewer hidden_channels." if total > available else "")
+    )
 
 
 def _show(metrics: dict[str, Any], screen: Console) -> None:
     """The answer first, then what the labels do, the files, and what to try next."""
+    edges, out = counted(metrics["n_edges"], "edge"), Path(metrics["out"])
     title = (
         f"{metrics['method']} on {metrics['dataset']}: {metrics['n_nodes']:,} nodes, "
-        f"{counted(metrics['n_edges'], 'edge')}, {metrics['n_classes']} classes"
+        f"{edges}, {metrics['n_classes']} classes"
     )
     screen.print(title, style="bold", markup=False)
+    for line in _lines(metrics):
+        screen.print(line, markup=False)
+    files = [name for name in (PREDICTIONS, REPORT) if (out / name).exists()]
+    advice = "predict RUN --out FILE"
+    if metrics["elu_fraction"] is not None:
+        advice = "diagnose --run RUN"
+    advice = advice.replace("RUN", shlex.quote(str(out)))
+    # Not wrapped, so that they can be copied.
+    text = f"Files: {out} ({', '.join(files)}, the model)\nNext:  elugcn {advice}"
+    screen.print(text, markup=False, soft_wrap=True)
+
+
+def _lines(metrics: dict[str, Any]) -> list[str]:
+    """The sentences of the summary."""
     parts = ("train", "val", "test")
     train, val, test = (percent(metrics[f"{part}_accuracy"]) for part in parts)
     lines = [f"Test accuracy {test} (validation {val}, training {train})."]
@@ -84,8 +120,8 @@ def _show(metrics: dict[str, Any], screen: Console) -> None:
         nelu = percent(max(0.0, 1 - elu - unreachable))
         lines.append(
             f"Label propagation and the GCN agree on {percent(elu)} of the nodes (ELU) "
-            f"and disagree on {nelu} (NELU). "
-            + (f"No label reaches {percent(unreachable)}." if unreachable else "")
+            f"and disagree on {nelu} (NELU)."
+            + (f" No label reaches {percent(unreachable)}." if unreachable else "")
         )
     details = metrics["details"]
     if len(details.get("candidates", ())) > 1:
@@ -100,39 +136,4 @@ def _show(metrics: dict[str, Any], screen: Console) -> None:
         metrics["seconds"]["total"],
         counted(metrics["threads"], "thread"),
     )
-    lines.append(f"It took {seconds:.1f} s on {metrics['device']} with {threads}.")
-    for line in lines:
-        screen.print(line, markup=False)
-    out = Path(metrics["out"])
-    files = [name for name in (PREDICTIONS, REPORT) if (out / name).exists()]
-    run = shlex.quote(str(out))
-    advice = f"diagnose --run {run}" if elu is not None else f"predict {run} --out FILE"
-    # Not wrapped, so that they can be copied.
-    text = f"Files: {out} ({', '.join(files)}, the model)\nNext:  elugcn {advice}"
-    screen.print(text, markup=False, soft_wrap=True)
-
-
-def _plan(task: Task) -> dict[str, Any]:
-    """What a fit would train and how much memory it would need."""
-    data = task.graph.data
-    megabytes = estimate_memory(data, task.config).items()
-    return {
-        "dataset": task.name,
-        "method": task.method,
-        "n_nodes": int(data.num_nodes),
-        "n_edges": data.edge_index.size(1) // (1 if data.directed else 2),
-        "n_features": data.x.size(1),
-        "memory_mb": {part: round(size, 1) for part, size in megabytes},
-        "available_mb": round(psutil.virtual_memory().available / 2**20, 1),
-    }
-
-
-def _show_plan(plan: dict[str, Any], screen: Console) -> None:
-    total, available = plan["memory_mb"]["total"], plan["available_mb"]
-    screen.print(
-        f"{plan['method']} on {plan['dataset']}: {plan['n_nodes']:,} nodes, "
-        f"{plan['n_edges']:,} edges, {plan['n_features']:,} features\n"
-        f"Training would need about {total:,.0f} MB; {available:,.0f} MB are available."
-        + (" Try fewer hidden_channels." if total > available else ""),
-        markup=False,
-    )
+    return [*lines, f"It took {seconds:.1f} s on {metrics['device']} with {threads}."]

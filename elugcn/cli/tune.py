@@ -8,9 +8,11 @@ from pathlib import Path
 
 import typer
 
-from elugcn.cli.common import console, given_names, percent, print_json, print_table
+from elugcn.cli.common import given_names, percent, print_table
 from elugcn.cli.options import DATASETS_HELP, METHODS_HELP, RunsOptions, grouped
 from elugcn.tuning import Search, tune, write_presets
+
+_COLUMNS = ("method", "<dataset", "validation", "<trial", "<options")
 
 
 @grouped
@@ -46,16 +48,14 @@ def run(
     )
     if save_presets is not None:
         write_presets(searches, save_presets)
-    if how.json_:
-        budget = {"runs": runs, "first": first, "search_seed": search_seed}
-        found = [
-            asdict(search) | {"best": search.best and asdict(search.best)}
-            for search in searches
-        ]
-        print_json({"searches": found, "store": str(out)} | budget)
-    elif not how.quiet:
-        head = ("method", "<dataset", "validation", "<trial", "<options")
-        print_table(console(), head, [_row(search) for search in searches])
+    found = [
+        asdict(search) | {"best": search.best and asdict(search.best)}
+        for search in searches
+    ]
+    budget = {"runs": runs, "first": first, "search_seed": search_seed}
+    result = {"searches": found, "store": str(out)} | budget
+    rows = [_row(search) for search in searches]
+    how.show(result, lambda screen: print_table(screen, _COLUMNS, rows))
     for search in searches:
         for trial in search.trials:
             if trial.error is not None:
@@ -64,15 +64,11 @@ def run(
     return 1 if any(search.best is None for search in searches) else 0
 
 
-def _row(search: Search) -> tuple[str, ...]:
+def _row(search: Search) -> list[str]:
     """The best trial of a search and its options."""
-    best, total = search.best, len(search.trials)
+    best, of = search.best, f"of {len(search.trials)}"
     if best is None:
-        return search.method, search.dataset, "failed", f"– of {total}", ""
-    return (
-        search.method,
-        search.dataset,
-        percent(best.val_accuracy),
-        f"{best.number} of {total}",
-        ", ".join(f"{key}={value}" for key, value in best.options.items()),
-    )
+        return [search.method, search.dataset, "failed", f"– {of}", ""]
+    accuracy = percent(best.val_accuracy)
+    options = ", ".join(f"{key}={value}" for key, value in best.options.items())
+    return [search.method, search.dataset, accuracy, f"{best.number} {of}", options]

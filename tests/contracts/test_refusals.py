@@ -205,10 +205,13 @@ FILES: list[tuple[str, str]] = [
         "options: {}\ngraph: {datasett: x}",
         r"unknown option 'datasett' of graph in c\.yaml; did you mean 'dataset'",
     ),
-    ("options: {}\ngraph: {dataset: 3}", r"c\.yaml: 'dataset' of graph must not be 3"),
+    (
+        "options: {}\ngraph: {dataset: 3}",
+        r"c\.yaml: graph\.dataset must be text; got 3",
+    ),
     (
         "options: {}\ngraph: {dataset: sbm, data_option: [1]}",
-        r"c\.yaml: 'data_option' of graph must not be \[1\]",
+        r"c\.yaml: graph\.data_option\.0 must be text; got 1",
     ),
     ("\xff", r"c\.yaml: can't be read"),
 ]
