@@ -1,6 +1,5 @@
 """The datasets against the published figures and independent readings of the files."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import pytest
 import torch
 from scipy.io import loadmat, savemat
 from scipy.sparse import csr_matrix
-from sklearn.neighbors import NearestNeighbors
+from sklearn.datasets import load_digits
+from sklearn.neighbors import kneighbors_graph
 from torch_geometric.data import Data
 from torch_geometric.io import read_npz
 from torch_geometric.io.planetoid import read_planetoid_data
@@ -124,17 +124,6 @@ def test_planetoid_equals_pytorch_geometric(
     assert same(data, other.coalesce())
 
 
-def test_planetoid_class_names_fit_the_published_class_sizes(load: Load) -> None:
-    published = {"Neural_Networks": 818, "Rule_Learning": 180, "DB": 701}
-    published["AI"] = 249 + 15  # the fifteen nodes nobody knows the class of
-    for name in ("cora", "citeseer"):
-        data = load(name)
-        sizes = dict(zip(data.class_names, data.y.bincount().tolist(), strict=True))
-        assert {
-            k: v for k, v in published.items() if k in sizes
-        }.items() <= sizes.items()
-
-
 @pytest.mark.parametrize("name", ["computers", "photo"])
 def test_amazon_equals_pytorch_geometric(name: str, load: Load, data_dir: Path) -> None:
     data = load(name)
@@ -148,30 +137,23 @@ def test_amazon_equals_pytorch_geometric(name: str, load: Load, data_dir: Path) 
 
 
 @pytest.mark.parametrize(
-    ("name", "links"),
-    [
-        ("chameleon", 36101),
-        ("squirrel", 217073),
-        ("chameleon_filtered", 13584),
-        ("squirrel_filtered", 65718),
-    ],
+    ("name", "links"), [("chameleon", 36101), ("squirrel_filtered", 65718)]
 )
 def test_wikipedia_equals_its_files(
     name: str, links: int, load: Load, data_dir: Path
 ) -> None:
     with np.load(data_dir / f"wikipedia/{name}_directed.npz") as raw:
         published = {key: raw[key] for key in raw.files}
-    edges = published["edges"]
     loops = 50 if "chameleon" in name else 140
-    assert edges.shape == (links, 2)
+    assert published["edges"].shape == (links, 2)
     directed, both = load(name, 7, directed=True), load(name, 7)
     assert directed.directed is True
     assert directed.num_edges == links - loops
-    wanted = {(a, b) for a, b in edges.tolist() if a != b}
-    assert set(map(tuple, directed.edge_index.T.tolist())) == wanted
-    one_way = matrix(directed.edge_index, directed.num_nodes)
-    either = matrix(both.edge_index, both.num_nodes) > 0
-    assert ((one_way + one_way.T > 0) != either).nnz == 0
+    n = directed.num_nodes
+    whole = matrix(torch.from_numpy(published["edges"].T), n)
+    whole.setdiag(0)
+    assert ((whole > 0) != (matrix(directed.edge_index, n) > 0)).nnz == 0
+    assert ((whole + whole.T > 0) != (matrix(both.edge_index, n) > 0)).nnz == 0
     for data in (directed, both):
         assert torch.equal(data.links, directed.edge_index)
         assert np.array_equal(data.x.numpy(), published["node_features"])
@@ -180,9 +162,7 @@ def test_wikipedia_equals_its_files(
             assert np.array_equal(data[mask].numpy(), published[f"{mask}s"][7])
 
 
-@pytest.mark.parametrize(
-    "college", ["Caltech36", "Hamilton46", "Tulane29", "Northeastern19"]
-)
+@pytest.mark.parametrize("college", ["Caltech36", "Tulane29"])
 def test_facebook_equals_its_file(college: str, load: Load, data_dir: Path) -> None:
     data = load(college.lower())
     raw = loadmat(data_dir / f"facebook100/{college}.mat")
@@ -199,12 +179,6 @@ def test_facebook_equals_its_file(college: str, load: Load, data_dir: Path) -> N
     shared = (info[some, None, 1:] == info[None, some, 1:]) & (info[some, None, 1:] > 0)
     ones = data.x[torch.from_numpy(some)]
     assert np.array_equal((ones @ ones.T).numpy(), shared.sum(2))
-
-
-def test_caltech_keeps_the_flags_that_occur(load: Load) -> None:
-    data = load("caltech36")
-    assert data.class_names == ["1", "2", "5", "6"]
-    assert data.y.bincount().tolist() == [553, 159, 55, 2]
 
 
 def test_uf21_is_read_where_the_user_puts_it(tmp_path: Path, cache: Path) -> None:
@@ -232,11 +206,6 @@ def test_uf21_is_read_where_the_user_puts_it(tmp_path: Path, cache: Path) -> Non
     savemat(path, {"A": np.eye(3), "local_info": np.zeros((4, 7))})
     with pytest.raises(InputError, match=r"UF21\.mat: expected an n×n matrix A"):
         load_dataset("uf21", data_dir=tmp_path)
-    for content in (b"", b"nonsense" * 100):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match=r"UF21\.mat: not a Facebook100") as caught:
-            load_dataset("uf21", data_dir=tmp_path)
-        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", DEVELOPMENT)
@@ -268,18 +237,11 @@ def test_development_graphs_equal_their_files(
 
 
 def test_digits_is_the_symmetric_nearest_neighbour_graph() -> None:
-    data = load_dataset("digits")
-    assert data.x.max() == 1.0
-    distance, _ = NearestNeighbors().fit(data.x).kneighbors(n_neighbors=10)
-    tenth = torch.from_numpy(distance[:, -1])
-    between = torch.cdist(data.x.double(), data.x.double()).fill_diagonal_(torch.inf)
-    a, b = data.edge_index
-    # An edge is never longer than the tenth neighbour of one of its ends...
-    assert (between[a, b] <= torch.maximum(tenth[a], tenth[b]) + 1e-6).all()
-    # ... and everything nearer than that is an edge.
-    nearer = between < tenth[:, None] - 1e-6
-    joined = torch.from_numpy(matrix(data.edge_index, data.num_nodes).toarray() > 0)
-    assert (joined | ~nearer).all()
+    data, pixels = load_dataset("digits"), load_digits().data
+    assert np.array_equal(data.x.numpy() * 16, pixels)
+    nearest = kneighbors_graph(pixels, 10)
+    joined = matrix(data.edge_index, data.num_nodes) > 0
+    assert ((nearest + nearest.T > 0) != joined).nnz == 0
     assert data.y[data.train_mask].bincount().tolist() == [5] * 10
     assert data.y[data.val_mask].bincount().tolist() == [3] * 10
 
@@ -344,13 +306,6 @@ def test_labels_drawn_from_the_training_nodes(name: str, k: int, load: Load) -> 
         assert not (fewer.train_mask & ~load(name, 2).train_mask).any()
 
 
-def test_labels_of_a_class_that_hardly_trains(load: Load) -> None:
-    data = load("hamilton46")
-    count = int((data.train_mask & (data.y == 5)).sum())
-    with pytest.raises(InputError, match=rf"class '6' has only {count} labelled"):
-        load("hamilton46", labels_per_class=count + 1)
-
-
 def test_names_are_forgiving() -> None:
     assert dataset_info("Chameleon-Filtered").name == "chameleon_filtered"
     assert load_dataset(" Karate").name == "karate"
@@ -362,27 +317,3 @@ def test_on_disk(data_dir: Path, tmp_path: Path) -> None:
     assert {name for name in names if is_on_disk(name, data_dir)} >= needed
     offline = {name for name in names if is_on_disk(name, tmp_path)}
     assert offline == {"digits", "karate", "sbm"}
-
-
-@pytest.mark.parametrize("flat", [False, True])
-def test_the_source_directory_is_never_written_to(
-    flat: bool, data_dir: Path, tmp_path: Path, cache: Path
-) -> None:
-    source = tmp_path / "source"
-    names = ["cora", "chameleon", "caltech36"]
-    for name in names:
-        for relative in dataset_info(name).files:
-            target = source / (Path(relative).name if flat else relative)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(data_dir / relative, target)
-
-    def listing() -> list[tuple[Path, int, int]]:
-        paths = sorted([source, *source.rglob("*")])
-        return [(p, p.stat().st_mtime_ns, p.stat().st_size) for p in paths]
-
-    before = listing()
-    for name in names:
-        from_copy = load_dataset(name, data_dir=source, download=False)
-        assert same(from_copy, load_dataset(name, data_dir=data_dir))
-    assert listing() == before
-    assert not cache.exists()
