@@ -11,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.neighbors import kneighbors_graph
-from sklearn.preprocessing import LabelEncoder
 from torch_geometric.data import Data
 
 from elugcn.data.convert import to_data
@@ -49,15 +48,11 @@ def clean(X: Any, y: Any = None, adjacency: Any = None, **options: Any) -> Data:
     "adjacency",
     [
         DENSE,
-        DENSE.astype(bool),
-        np.triu(DENSE),
+        np.triu(DENSE).astype(bool),
         sp.csr_matrix(DENSE),
-        sp.coo_array(DENSE),
-        sp.lil_array(DENSE),
         sp.csc_array(np.tril(DENSE)),
         torch.from_numpy(DENSE),
         torch.from_numpy(DENSE).to_sparse(),
-        torch.from_numpy(DENSE).float().to_sparse_csr(),
         np.array(EDGES),
         torch.tensor([[2, 0, 0, 3], [1, 1, 1, 3]]),
         [[0, 1], [1, 2]],
@@ -77,8 +72,6 @@ def test_all_forms_of_adjacency_agree(adjacency: Any) -> None:
     [
         ARROWS,
         sp.csr_array(ARROWS),
-        torch.from_numpy(ARROWS),
-        torch.from_numpy(ARROWS).to_sparse(),
         torch.from_numpy(ARROWS).to_sparse_csr(),
         [[2, 0, 3], [1, 1, 0]],
         nx.DiGraph([(0, 1), (2, 1), (3, 0)]),
@@ -131,11 +124,7 @@ def test_nearest_neighbours(sparse: bool, metric: str) -> None:
     expected = (expected + expected.T > 0).tocoo()
     data = clean(sp.csr_array(x) if sparse else x, n_neighbors=3)
     assert data.edge_index.tolist() == [expected.row.tolist(), expected.col.tolist()]
-    ten, usual = clean(x, n_neighbors=10), clean(x)
-    assert torch.equal(usual.edge_index, ten.edge_index)
-
-
-def test_fewer_rows_than_neighbours() -> None:
+    # If that is allowed, all rows are neighbours where there are fewer.
     pair = to_data(X[:2], n_neighbors=5, or_fewer=True)
     assert pair.edge_index.tolist() == [[0, 1], [1, 0]]
     assert to_data(X[:1], n_neighbors=5, or_fewer=True).edge_index.shape == (2, 0)
@@ -148,21 +137,18 @@ def test_fewer_rows_than_neighbours() -> None:
     ("y", "codes", "classes"),
     [
         ([5, 2, -1, 5], [1, 0, -1, 1], np.array([2, 5])),
-        (np.array([5, 2, -1], np.int32), [1, 0, -1], np.array([2, 5], np.int32)),
         (np.array([3.0, np.nan, 1.0, -1.0]), [1, -1, 0, -1], np.array([1.0, 3.0])),
         ([3.0, -1.0, 1.0, None], [1, -1, 0, -1], np.array([1.0, 3.0])),
         (["b", "", None, "a"], [1, -1, -1, 0], np.array(["a", "b"])),
-        (np.array(["b", "", "b", "a"]), [1, -1, 1, 0], np.array(["a", "b"])),
         (np.array(["a", "b", np.nan, ""]), [0, 1, -1, -1], np.array(["a", "b"])),
         ([1, None, float("nan"), 0], [1, -1, -1, 0], np.array([0, 1])),
         ([True, False, True], [1, 0, 1], np.array([False, True])),
         (torch.tensor([[1], [0], [-1], [1]]), [1, 0, -1, 1], np.array([0, 1])),
         (pd.Series([7, None, 3], dtype="Int64"), [1, -1, 0], np.array([3, 7])),
-        (pd.Series(["b", None, "a"]), [1, -1, 0], np.array(["a", "b"])),
         (pd.Series(["b", "a"], dtype="category"), [1, 0], np.array(["a", "b"])),
         ([-1, None, -1], [-1, -1, -1], np.empty(0)),
     ],
-    ids=range(14),
+    ids=range(11),
 )
 def test_labels(y: Any, codes: list[int], classes: Any) -> None:
     found, names = encode_labels(y, len(codes))
@@ -173,71 +159,25 @@ def test_labels(y: Any, codes: list[int], classes: Any) -> None:
     assert names.dtype.kind == "U" or names.dtype == classes.dtype
 
 
-def test_labels_agree_with_scikit_learn() -> None:
-    y = np.random.default_rng(0).choice(["cat", "dog", "emu"], 50)
-    encoder = LabelEncoder().fit(y)
-    codes, classes = encode_labels(y, 50)
-    assert codes.tolist() == encoder.transform(y).tolist()
-    assert classes.tolist() == encoder.classes_.tolist()
-    data = to_data(np.eye(50), y, np.eye(50))
-    assert data.class_names == ["cat", "dog", "emu"]
-
-
 # Features
 
 
-def test_sparse_features_stay_sparse() -> None:
-    matrix = sp.random_array((4, 30), density=0.2, rng=np.random.default_rng(0))
-    twice = sp.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), (4, 30))
-    for x in (
-        matrix.tocsc(),
-        matrix.tocoo(),
-        twice,
-        torch.from_numpy(matrix.toarray()).to_sparse(),
-    ):
-        made = as_features(x, "X")
-        assert made.layout == torch.sparse_csr
-        assert made.dtype == torch.float32
-        dense = x.to_dense().numpy() if isinstance(x, torch.Tensor) else x.toarray()
-        np.testing.assert_allclose(made.to_dense(), dense, rtol=1e-6)
-
-
-def test_x_is_copied() -> None:
-    x = X.astype(np.float32)
-    data = to_data(x, [0, 0, 1, 1], DENSE)
-    x[0, 0] = 99
-    assert data.x[0, 0] == 0
-
-
-class PolarsType:
-    """A dtype that knows nothing of numpy's."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return self.name
-
-
 class PolarsColumn:
+    """Its dtype knows nothing of numpy's."""
+
     def __init__(self, values: Any) -> None:
-        self.values = np.array(values)
-        names = {"f": "Float64", "i": "Int64", "b": "Boolean", "U": "String"}
-        self.dtype = PolarsType(names[self.values.dtype.kind])
+        self.values, self.dtype = np.array(values), object()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self.values.astype(dtype or self.values.dtype)
 
 
-class PolarsFrame:
+class PolarsFrame(dict[str, PolarsColumn]):
     """As much of a polars frame as is looked at."""
 
     def __init__(self, columns: dict[str, Any]) -> None:
-        self.data = {name: PolarsColumn(values) for name, values in columns.items()}
+        super().__init__({name: PolarsColumn(columns[name]) for name in columns})
         self.columns = list(columns)
-
-    def __getitem__(self, name: str) -> PolarsColumn:
-        return self.data[name]
 
     def to_numpy(self) -> Any:
         raise AssertionError("columns are read one by one")

@@ -1,7 +1,6 @@
 """Every refusal of the data package: one line that names what is wrong and where."""
 
 import gzip
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-import scipy.sparse as sp
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -56,15 +54,11 @@ TABLES: list[tuple[dict[str, Any], str]] = [
     ({"id_column": ""}, r"nodes\.csv: no column '' \(id_column\)"),
     ({"split_column": "part"}, r"nodes\.csv: no column 'part' \(split_column\)"),
     ({"source_column": "a"}, r"edges\.csv: no column 'a' \(source_column\)"),
-    ({"target_column": "z"}, r"edges\.csv: no column 'z' \(target_column\)"),
-    ({"weight_column": "w"}, r"edges\.csv: no column 'w' \(weight_column\)"),
     ({"source_column": "target"}, r"edges\.csv: source and target are the same col"),
     ({"weight_column": "source"}, r"source and weight are the same.*weight_column"),
-    ({"weight_column": "target"}, r"target and weight are the same.*target_column"),
     ({"label_column": "id"}, r"nodes\.csv: id_column, label_column .* same column"),
     ({"features": "ones"}, "features='ones' is unknown: expected None"),
     ({"val_fraction": 1.5}, r"val_fraction=1\.5: expected a number in \[0, 1\)"),
-    (swap("age,member", "age,age"), r"nodes\.csv: duplicate column name 'age'"),
     (swap("age,member", "age,age "), r"nodes\.csv: duplicate column name 'age'"),
     ({"nodes": "id,label\na,x\nb,y\n"}, 'no feature column: .*features="identity"'),
     (edges("source,weight\nb,1\n"), r"edges\.csv: expected one column .*: 'source', 'weight'"),
@@ -78,28 +72,19 @@ TABLES: list[tuple[dict[str, Any], str]] = [
     (swap(",train,", ",test,"), r"column 'split' has no training node \(train\)"),
     # Feature cells
     (swap("10,Valid,4", "10,Valid,inf"), r"line 5, column 'age': inf is not a finite"),
-    (swap("10,Valid,4", "10,Valid,1e60"), r"line 5, column 'age': 1e\+60 is not"),
     (swap("10,Valid,4", "10,Valid,?"), r"line 5, column 'age': '\?' is not a number"),
     (swap("d,10,Valid,4,false,red", "d,10"), r"line 5: 2 cells, expected 6 as in the"),
     (swap("e,9,test,-5,true,blue\n", "\u00e9\u00e9,9\n"), "line 6: 2 cells"),
     (column(["2020-01-01", "2020-01-02"]), r"has type date32.*encode it first"),
     (column(["", ""]), r"nodes\.csv: column 'f' is empty; leave it out"),
     (column([*range(30), "1,234"]), r"line 32, column 'f': '1,234' is not .* as 1234\.5"),
-    (column([*range(30), "x"]), "'x' is not a number; numbers are"),
     (column(["0.1", "0.2", "1_000", "0.3"]), r"line 4, column 'f': '1_000' is not a"),
     (column(["0.1", "0.2", "١٢", "0.3"]), r"line 4, column 'f': '١٢' is not a num"),
     (column([f"word {i}" for i in range(20)]), r"'f' is text \(20 diff.*TF-IDF"),
     (column([f"w{i % 101}" for i in range(404)]), r"column 'f' is text \(101 "),
-    (column([f"{i % 120},5" for i in range(480)]), r"e\.g\. '0,5'.*as 1234\.5"),
-    *(
-        (
-            column(["", *(form.format(i) for i in range(40))]),
-            r"nodes\.csv: column 'f' is text \(40 different values in 41 rows, e\.g\. "
-            + re.escape(repr(form.format(0)))
-            + r".*\): encode it first .*; numbers are written as 1234\.5",
-        )
-        for form in ("{},5", "1,{:03d}", "1.{:03d},50", "{} %", "{}€", "1\u202f{:03d},5")
-    ),
+    (column(["", *(f"{i},5" for i in range(40))]),
+     r"nodes\.csv: column 'f' is text \(40 different values in 41 rows, e\.g\. '0,5'\): "
+     r"encode it first .*; numbers are written as 1234\.5"),
     (column(["n.a.", "17", *(f"{i},5" for i in range(40))]), r"'f' is text .*e\.g\. '0,5'"),
     # Labels
     (swap("d,10,", "d,1.5,"), r"nodes\.csv, line 5, column 'label': label '1\.5'"),
@@ -107,7 +92,6 @@ TABLES: list[tuple[dict[str, Any], str]] = [
     (labelled([1, 1, -1]), r"'label' holds only one class, '1' \(1 labels are unknown, such"),
     (labelled(["a", "a", ""]), "'label' holds only one class, 'a' .* expected at least two"),
     (labelled([f"n{i}" for i in range(20)]), "'label' has 20 different labels on 20 n"),
-    (labelled([*range(40), *[-1] * 60]), "40 different labels on 40 nodes"),
     # Edges
     (edges("source,target\nb,c\nb,nobody\n"), r"line 3, column 'target': node id 'nob"),
     (edges("source,target\nb,c\nb,\n"), r"line 3, column 'target': missing node id"),
@@ -116,13 +100,10 @@ TABLES: list[tuple[dict[str, Any], str]] = [
     (edges("source,target,weight\nb,c,1\nb,d,\n"), r"line 3, column 'weight': empty"),
     (edges("source,target,weight\nb,c,inf\n"), r"line 2, column 'weight': inf is not"),
     (edges("source,target,weight\nb,c,1\nb,d,-2\n"), "line 3, .*weight -2 is negative"),
-    (edges('u,v,weight\nb,c,"0,5"\nb,d,"0,7"\n'), r"line 2, column 'weight': '0,5'.*1234"),
     # Files
     ({"nodes": ""}, r"nodes\.csv: the file is empty"),
-    (edges(""), r"edges\.csv: the file is empty"),
     ({"nodes": "id,label,f\n"}, r"nodes\.csv: no nodes, the file has only a header"),
     ({"nodes": b"id,\xe2ge,label\na,1,x\n"}, r"nodes\.csv, line 1: is not UTF-8"),
-    ({"nodes": b"id,label,f\na,x,1\n\xe9,y,2\n"}, r"nodes\.csv, line 3: is not UTF-8"),
     ({"nodes": b"id,label,f\na,x,p\nb,y,\xe9\n"}, r"nodes\.csv, line 3: is not UTF-8"),
     (edges(b"u,v,weight\nb,c,1\nb,d,tr\xe8s\n"), r"edges\.csv, line 3: is not UTF-8"),
     ({"nodes": "a".encode("utf-16")}, r"nodes\.csv: is UTF-16; save it as CSV in UTF"),
@@ -137,10 +118,9 @@ TABLES: list[tuple[dict[str, Any], str]] = [
         )
     ),
     (edges(EDGES.replace(",", ";")), "expected one column .*look separated by semicolons"),
-    ({"nodes": "id;label;f\na;x;2,5\n"}, "no column 'id'.*semicolons"),
     *(
         ({"nodes": f"{line}\r\n{NODES}"}, r"nodes\.csv, line 1: '(?i:sep)=.*Excel.*delete it")
-        for line in ("sep=,", "sep=;", '"sep=;"', "\ufeffsep=;", "SEP=\t")
+        for line in ("sep=,", "\ufeffsep=;", "SEP=\t")
     ),
     # Cells that run on, and columns without a name
     ({"nodes": 'id,label,f\na,"x,1\nb,y,2\nc,x,3\n'}, "line 2: 2 cells.*is a quote not closed"),
@@ -150,12 +130,9 @@ TABLES: list[tuple[dict[str, Any], str]] = [
      r"nodes\.csv, line 4, column 8: 'stray' is in one of several columns without a n"),
     (edges(EDGES.replace("\n", ",,\n").replace("2.5,,", "2.5,stray,")),
      r"edges\.csv, line 4, column 4: 'stray'"),
-    ({"nodes": NAMELESS.replace("member", "age")}, "duplicate column name 'age'"),
     # Schemas
     ({"schema": {"version": 0}}, r"schema is not a TableSchema \(version: "),
     ({"schema": {"columns": [{"name": "g", "kind": "date"}]}}, "not a TableSchema"),
-    ({"schema": {"columns": [{"name": "g", "kind": "category"}]}}, "not a TableSchema"),
-    ({"schema": {"version": 1, "columns": {"f": 1}}}, "schema is not a TableSchema"),
     ({"schema": {"version": 1, "class_names": [1, 2]}}, "schema is not a TableSchema"),
     ({"schema": {"id_column": 3}}, r"schema is not a TableSchema \(id_column: "),
     ({"schema": TableSchema(), "features": "degree"}, "the schema has 'columns'"),
@@ -178,31 +155,27 @@ CELLS = [
     "",
     "nan",
     "inf",
+    "train",
     '"',
     '"x',
     "x,y",
     "\r",
     "é",
-    "train",
     "\0",
 ]
 
 
 @given(
     table=st.sampled_from(["nodes", "edges"]),
-    header=st.sampled_from(
-        ["id,label,f", "id,label,split,f", "source,target", ",,", ""]
-    ),
-    rows=st.lists(
-        st.lists(st.sampled_from(CELLS), max_size=4).map(",".join), max_size=6
-    ),
+    header=st.sampled_from(["id,label,split,f", "source,target", ",,", ""]),
+    rows=st.lists(st.lists(st.sampled_from(CELLS), max_size=4), max_size=6),
     noise=st.binary(max_size=3),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_table_is_read_or_refused_in_one_line(
-    table: str, header: str, rows: list[str], noise: bytes, load: Any
+    table: str, header: str, rows: list[list[str]], noise: bytes, load: Any
 ) -> None:
-    text = "\n".join([header, *rows]).encode() + noise
+    text = "\n".join([header, *map(",".join, rows)]).encode() + noise
     try:
         load(**{table: text})
     except InputError as error:
@@ -251,11 +224,9 @@ BYTES = pa.Array.from_buffers(
         ({"f": [1.0, float("-inf")]}, r"nodes\.parquet, row 2, column 'f': -inf is"),
         ({"id": [0.5, 1.5]}, r"nodes\.parquet: column 'id' holds decimals"),
         ({"v": [[1.0], [2.0]]}, r"nodes\.parquet: column 'v' has type list"),
-        ({"v": [["a"], ["b"]]}, r"nodes\.parquet: column 'v' has type list"),
         ({"label": [["a"], ["b"]]}, r"column 'label' has type list"),
         ({"s": ["", ""]}, r"nodes\.parquet: column 's' is empty"),
         ({"f": [b"\xe9", b"z"]}, "column 'f' has type binary: expected numbers"),
-        ({"f": [None, None]}, "column 'f' is empty"),
         *(({name: BYTES}, f"column '{name}' is not UTF-8") for name in ("id", "label")),
         ({"f": BYTES}, "column 'f' is not UTF-8"),
     ],
@@ -290,7 +261,6 @@ GRAPHS: list[tuple[dict[str, Any], str]] = [
     ({"x": "text"}, r"data\.x is a str: expected a numeric array"),
     ({"x": [[1.0], [1.0, 2.0]]}, r"data\.x is not a matrix of numbers"),
     ({"x": wrong_at((N, 2), 4, 1)}, r"NaN or infinite value at node 4, column 1"),
-    ({"x": wrong_at((N, 2), 3, 0, value=float("-inf"))}, "at node 3, column 0"),
     ({"x": wrong_at((N, 2), 3, 1).to_sparse_csr()}, "at node 3, column 1"),
     ({"x": torch.ones(N, 2), "num_nodes": 9}, r"data\.x says 6 but data\.num_nodes say"),
     ({"x": torch.ones(N + 1, 2)}, r"data\.y has shape \[6\]: .*\[7\]"),
@@ -299,7 +269,6 @@ GRAPHS: list[tuple[dict[str, Any], str]] = [
     ({"edge_index": torch.ones(2, 3)}, r"data\.edge_index has dtype torch.float32"),
     ({"edge_index": torch.ones(5, 2).long()}, r"shape \[5, 2\].*edge_index\.t\(\)"),
     ({"edge_index": torch.tensor([[0, 1], [1, 6]])}, r"edge 1 is \(1, 6\).*0\.\.5"),
-    ({"edge_index": torch.tensor([[0, -1], [1, 2]])}, r"edge 1 is \(-1, 2\)"),
     ({"edge_weight": torch.ones(3)}, r"edge_weight has shape \[3\]: .* of shape \[10\]"),
     ({"edge_weight": wrong_at((10,), 2)}, "edge 2 from node 1 to node 2 has weight nan"),
     ({"edge_weight": wrong_at((10,), 0, value=-2.0)}, r"edge 0 .* has weight -2\.0"),
@@ -364,11 +333,7 @@ HEAVY = nx.Graph()
 HEAVY.add_nodes_from(range(4))
 HEAVY.add_edge(0, 3, weight="heavy")
 ARRAYS: list[tuple[dict[str, Any], str]] = [
-    ({"X": np.arange(4.0)}, r"X has shape \[4\]: expected two dimensions"),
-    ({"X": np.ones((4, 0))}, r"X has shape \[4, 0\]"),
-    ({"X": np.full((4, 2), "a")}, r"X has dtype <U1"),
     ({"X": np.full((4, 2), "a", dtype=object)}, "X is not a matrix of numbers"),
-    ({"X": "text"}, "X is a str"),
     ({"y": [0, 1]}, "y has 2 labels but X has 4 rows"),
     ({"y": np.eye(4)}, r"y has shape \[4, 4\]: .*\[4\]"),
     ({"y": [0.5, 1.0, 2.0, 1.0]}, r"y holds 0\.5: expected classes"),
@@ -376,21 +341,15 @@ ARRAYS: list[tuple[dict[str, Any], str]] = [
     ({"y": [[0], [1], [0], [1]]}, "y holds labels of type list"),
     ({"y": [0, "a", 1, "b"]}, "y holds labels of type int, str"),
     ({"adjacency": np.eye(3)}, r"adjacency has shape \[3, 3\] but X has 4 rows"),
-    ({"adjacency": sp.eye_array(5)}, r"adjacency has shape \[5, 5\] but X has 4 rows"),
     ({"adjacency": nx.path_graph(3)}, r"adjacency has shape \[3, 3\] but X has 4 ro"),
     ({"adjacency": nx.Graph()}, "adjacency is a networkx graph without nodes"),
     ({"adjacency": HEAVY}, "adjacency has edges whose weight is not a number"),
     ({"adjacency": np.array([[0.0, 1], [1, 2]])}, "adjacency .* expected integers"),
     ({"adjacency": np.full((4, 4), "a")}, "adjacency has dtype <U1"),
     ({"n_neighbors": 4}, r"n_neighbors=4 does not fit X with 4 rows: .*1\.\.3"),
-    ({"n_neighbors": 0}, "n_neighbors=0 does not fit"),
     # Values are checked with the graph.
-    ({"X": np.array([[0, 1], [2, np.inf], [0, 0], [0, 0]])}, "at node 1, column 1"),
     ({"y": [-1, 1, 1, -1]}, r"y holds only one class, '1' \(2 labels are unknown"),
-    ({"y": [-1, None, -1, float("nan")]}, "no node has a label"),
-    ({"adjacency": np.array([[0, 1], [1, 4]])}, r"edge 1 is \(1, 4\).*0\.\.3"),
     ({"adjacency": -np.eye(4)[::-1]}, r"from node 0 to node 3 has weight -1\.0"),
-    ({"adjacency": np.full((4, 4), np.nan)}, "from node 0 to node 0 has weight nan"),
 ]
 
 
@@ -417,22 +376,16 @@ def test_arrays(arguments: dict[str, Any], message: str) -> None:
         ({"name": "squirrel", "split": 10, "labels_per_class": 2}, "expected 0 to 9"),
         ({"name": "digits", "split": -1}, "split=-1: expected a whole number, 0 or more"),
         ({"name": "digits", "split": 1.0}, r"split=1\.0: expected a whole number"),
-        ({"name": "digits", "split": True}, "split=True: expected a whole number"),
         ({"name": "digits", "labels_per_class": 0}, "labels_per_class=0: expected a whole number, 1"),
-        ({"name": "digits", "labels_per_class": "3"}, "labels_per_class='3': expected a"),
-        ({"name": "digits", "labels_per_class": 6}, "labels_per_class=6: class '0' has"),
         ({"name": "photo", "directed": True}, "photo has no directed version"),
         ({"name": "cora", "data_dir": "no/place"}, "data_dir=no/place: directory not f"),
         ({"name": "sbm", "n": 14}, "sbm option n=14: expected at least 15, 3 per class"),
-        ({"name": "sbm", "n": 100.0}, r"sbm option n must be a whole number; got 100\.0"),
         ({"name": "sbm", "n": True}, "sbm option n must be a whole number; got True"),
         ({"name": "sbm", "n_classes": 1}, "n_classes must be at least 2; got 1"),
-        ({"name": "sbm", "mean_degree": 0}, "mean_degree must be greater than 0; got 0"),
         ({"name": "sbm", "mean_degree": 125}, r"mean_degree=125.*: expected at most 124"),
         ({"name": "sbm", "mean_degree": float("nan")}, "mean_degree must be a finite number"),
         ({"name": "sbm", "homophily": "0.5"}, "homophily must be a number; got '0.5'"),
         ({"name": "sbm", "feature_noise": float("inf")}, "feature_noise must be a finite number"),
-        ({"name": "sbm", "label_rate": 0.5}, r"label_rate must be below 0\.5; got 0\.5"),
     ],
 )  # fmt: skip
 def test_datasets(arguments: dict[str, Any], message: str, cache: Path) -> None:

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 import torch
-from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from torch_geometric.data import Data
 
-from elugcn.data.scaling import FeatureScaler
 from elugcn.data.tables import TableSchema, load_tables
 from elugcn.data.validation import check_data
 from elugcn.errors import InputError
@@ -81,9 +78,7 @@ def test_other_files_give_the_same_graph(tmp_path: Path) -> None:
     nodes = pa.table(
         {
             # Another order, and what pandas makes of integers with a gap.
-            "colour": pa.array(
-                ["red", "blue", None, "red", "blue"]
-            ).dictionary_encode(),
+            "colour": pd.Categorical(["red", "blue", None, "red", "blue"]),
             "split": ["train", "train", None, "Valid", "test"],
             "__index_level_0__": [5, 6, 7, 8, 9],
             "label": [10.0, 9.0, None, 10.0, 9.0],
@@ -155,8 +150,6 @@ def test_blanks_blank_lines_and_index_columns_do_not_count(load: Load) -> None:
     assert torch.equal(spaced.y, plain.y)
     assert spaced.edge_weight.tolist() == [3, 3]
     assert any("columns without a name were left out" in n for n in spaced.notes)
-    named = load(nodes, PAIR, label_column=" label ")
-    assert named.class_names == ["x", "y"]
 
 
 def test_lines_are_those_of_an_editor(load: Load) -> None:
@@ -185,35 +178,26 @@ def test_encoding_agrees_with_scikit_learn(tmp_path: Path, load: Load) -> None:
     frame.to_csv(tmp_path / "frame.csv", index=False)
     data = load((tmp_path / "frame.csv").read_text(), "u,v\nnode 0,node 1\n")
     frame = pd.read_csv(tmp_path / "frame.csv")
-    one_hot = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
-    expected = ColumnTransformer(
+    expected = np.column_stack(
         [
-            ("shape", one_hot.set_params(categories=[["round", "square"]]), ["shape"]),
-            ("numbers", StandardScaler(), ["income", "time"]),
-            ("binary", "passthrough", ["member"]),
-            ("city", OneHotEncoder(sparse_output=False), ["city"]),
+            pd.get_dummies(frame["shape"]),
+            StandardScaler().fit_transform(frame[["income", "time"]]),
+            frame["member"],
+            pd.get_dummies(frame["city"]),
         ]
-    ).fit_transform(frame)
+    )
     np.testing.assert_allclose(data.x, expected, rtol=1e-5, atol=1e-6)
     cities = [f"city={name}" for name in sorted(frame["city"].unique())]
     names = ["shape=round", "shape=square", "income", "time", "member", *cities]
     assert data.feature_names == names
     # Four times stay four values, although float32 cannot tell them apart.
     assert len(data.x[:, 3].unique()) == 4
-    kinds = [column.kind for column in data.table_schema.columns]
-    assert kinds == ["category", "number", "number", "binary", "category"]
-    report = data.table_schema.report()
-    assert report[0] == {
-        "column": "shape",
-        "kind": "category",
-        "features": 2,
-        "scaling": "one-hot",
-        "missing": int(frame["shape"].isna().sum()),
-    }
-    assert report[1]["scaling"].split(",")[0] == (
-        f"standardised: mean {frame['income'].mean():.6g}"
-    )
-    assert report[3]["scaling"] == "kept as 0 and 1"
+    first, second, _, fourth, _ = data.table_schema.report()
+    missing = int(frame["shape"].isna().sum())
+    assert list(first.values()) == ["shape", "category", 2, "one-hot", missing]
+    mean = f"{frame['income'].mean():.6g}"
+    assert second["scaling"].startswith(f"standardised: mean {mean},")
+    assert fourth["scaling"] == "kept as 0 and 1"
 
 
 @pytest.mark.parametrize("informative", ["age", "city"])
@@ -225,18 +209,8 @@ def test_no_column_drowns_another(informative: str, load: Load) -> None:
     label = age > 54 if informative == "age" else city < 10
     rows = [f"{i},{label[i]},{age[i]:.3f},city {city[i]}" for i in range(n)]
     data = load("\n".join(["id,label,age,city", *rows]), "u,v\n0,1\n")
-
-    def accuracy(x: Any) -> float:
-        model = LogisticRegression(max_iter=1000)
-        return float(cross_val_score(model, np.asarray(x), label).mean())
-
-    scaled = FeatureScaler.fit(data.x, "none")(data.x)
-    assert accuracy(scaled) > 0.95
-    # Version 0.1 scaled the matrix as a whole and divided each row by its sum: the
-    # city of a person of 50 became 1/51, and the age 50/51.
-    raw = np.column_stack([age, np.eye(20)[city]]).astype(np.float32)
-    rows_by_sum = FeatureScaler.fit(torch.from_numpy(raw), "row")
-    assert accuracy(rows_by_sum(torch.from_numpy(raw))) < 0.8
+    model = LogisticRegression(max_iter=1000)
+    assert cross_val_score(model, data.x.numpy(), label).mean() > 0.95
 
 
 def test_gaps_become_the_mean(load: Load) -> None:
@@ -258,15 +232,6 @@ def test_almost_numbers_are_pointed_out(values: tuple[str, str], load: Load) -> 
     (note,) = [note for note in data.notes if "read as a category" in note]
     assert note.startswith("column 'f'")
     assert "1234.5" in note
-
-
-def test_numbers_that_parquet_has_as_strings(tmp_path: Path) -> None:
-    few = parquet(tmp_path, age=[str(i % 3) for i in range(20)])
-    data = load_tables(few, tmp_path / "edges.csv")
-    assert data.x.tolist() == np.eye(3)[np.arange(20) % 3].tolist()
-    assert any(
-        "'age' is read as a category" in n and "strings" in n for n in data.notes
-    )
 
 
 def test_limits_of_categories(load: Load) -> None:
@@ -314,32 +279,6 @@ def test_labels_of_other_files(tmp_path: Path, load: Load) -> None:
     assert load(large, PAIR).class_names == ["12345678901234567", "12345678901234568"]
 
 
-def test_half_as_many_classes_as_labels_are_classes(load: Load) -> None:
-    rows = "\n".join(f"n{i},{i % 10},{i}" for i in range(20))
-    data = load("id,label,f\n" + rows, "u,v\nn0,n1\n")
-    assert data.class_names == [str(i) for i in range(10)]
-
-
-def test_a_split_is_made_where_there_is_none(load: Load) -> None:
-    rows = "".join(f"{i},{'ab'[i % 2] if i < 20 else ''},{i}\n" for i in range(25))
-    nodes, edges = "id,label,f\n" + rows, "source,target\n0,1\n"
-    shares = {"val_fraction": 0.3, "test_fraction": 0.2}
-    data = load(nodes, edges, **shares, seed=4)
-    sizes = [int(m.sum()) for m in (data.train_mask, data.val_mask, data.test_mask)]
-    assert sizes == [10, 6, 4]
-    assert not (data.train_mask | data.val_mask | data.test_mask)[20:].any()
-    other = load(nodes, edges, **shares)
-    assert torch.equal(
-        other.train_mask, load(nodes, edges, **shares, seed=0).train_mask
-    )
-    assert not torch.equal(other.train_mask, data.train_mask)
-
-
-def test_test_nodes_without_a_label_are_left_out(load: Load) -> None:
-    data = load(NODES.replace("c,,,3", "c,,test,3"))
-    assert data.test_mask.tolist() == [False, False, False, False, True]
-
-
 # Edges
 
 
@@ -383,10 +322,7 @@ def test_ends_are_guessed_among_columns_that_can_be_ends(load: Load) -> None:
 
 
 def test_no_edges_go_on(load: Load) -> None:
-    for empty in ("source,target,weight\n", "source,target"):
-        data = load(edges=empty)
-        assert data.edge_index.shape == (2, 0)
-        assert data.edge_index.dtype == torch.int64
+    assert load(edges="source,target,weight\n").edge_index.shape == (2, 0)
 
 
 # Another table for a trained model
@@ -432,8 +368,7 @@ def test_what_the_training_table_does_not_have_is_said(
     assert data.x.tolist() == [[0, 1, 0, 0]]
     told = [str(warning.message) for warning in caught]
     for part in (
-        "column 'colour' has values that are not in the training table in 1 rows, e.g. "
-        "'3': encoded as zeros",
+        "column 'colour' has values that are not in the training table in 1 rows",
         "column 'age' has 1 missing values; the training table has none",
         "labels that the model does not know count as unknown: 'cat'",
         "no column 'weight', which has the weights of the training graph",
@@ -478,18 +413,10 @@ def test_made_features(load: Load) -> None:
 
 def test_schemas_of_version_0_1(load: Load) -> None:
     """Their columns are not scaled: the model scales the encoded matrix."""
-    old = {
-        "version": 1,
-        "features": "columns",
-        "columns": [
-            {"name": " f", "kind": "number"},
-            {"name": "g", "kind": "category", "categories": ["p", "q"]},
-        ],
-        "class_names": ["x", "y"],
-        "directed": True,
-        "digest": None,
-        "edge_columns": None,
-    }
+    f = {"name": " f", "kind": "number"}
+    g = {"name": "g", "kind": "category", "categories": ["p", "q"]}
+    old = {"version": 1, "features": "columns", "columns": [f, g], "digest": None}
+    old |= {"class_names": ["x", "y"], "directed": True, "edge_columns": None}
     nodes = "id,label,f,g\na,x,100,p\nb,y,200,q\n"
     data = load(nodes, PAIR, schema=old)
     assert data.x.tolist() == [[100, 1, 0], [200, 0, 1]]
@@ -501,14 +428,11 @@ def test_schemas_of_version_0_1(load: Load) -> None:
         load(nodes.replace("100", ""), PAIR, schema=old)
 
 
-def test_a_clean_table_makes_no_warning(tmp_path: Path) -> None:
+def test_a_clean_table_makes_no_warning(tmp_path: Path, strict: None) -> None:
     (tmp_path / "nodes.csv").write_text(NODES)
     (tmp_path / "edges.csv").write_text(EDGES)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        data = load_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv")
-        checked = check_data(data)
-    assert checked.notes == (
+    data = load_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv")
+    assert check_data(data).notes == (
         "self-loops dropped: 1",
         "repeated edges dropped (largest weight kept): 1",
         "edges given in one direction were added in the other: 2",
