@@ -14,14 +14,7 @@ import pytest
 from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
 from elugcn.estimator import NodeClassifier
-from elugcn.evaluation import (
-    Job,
-    Store,
-    compare,
-    make_jobs,
-    run_jobs,
-    stored_outcomes,
-)
+from elugcn.evaluation import Job, Store, compare, make_jobs, run_jobs, stored_outcomes
 from elugcn.training.progress import Progress
 from tests.evaluation.records import Jobs, record_of
 
@@ -32,31 +25,27 @@ def runs_of(store: Store) -> Counter[str]:
     return Counter(f"{r['method']} {r['seed']}" for r in map(json.loads, lines))
 
 
-MEASURE = "tests.evaluation.records:measure"
-
-
-def measured(count: int, measure: str = "measure", **options: object) -> list[Job]:
-    return make_jobs(
-        ["lpa"],
-        ["karate"],
-        count,
-        options={"lpa": options},
-        measure=f"tests.evaluation.records:{measure}",
-    )
+def measured(count: int, measure: str) -> list[Job]:
+    measure = f"tests.evaluation.records:{measure}"
+    return make_jobs(["lpa"], ["karate"], count, measure=measure)
 
 
 def test_records_are_those_of_a_fit_and_are_not_made_again(store: Store) -> None:
     graph = {"n": 60, "n_classes": 2, "n_features": 4}
-    todo = make_jobs(
-        ["lpa", "sgc"],
-        ["sbm"],
-        2,
-        options={"sgc": {"epochs": 3}},
-        data_options={"sbm": graph},
-        measure=MEASURE,
-    )
+
+    def plan(seeds: int) -> list[Job]:
+        return make_jobs(
+            ["lpa", "sgc"],
+            ["sbm"],
+            seeds,
+            options={"sgc": {"epochs": 3}},
+            data_options={"sbm": graph},
+            measure="tests.evaluation.records:measure",
+        )
+
+    todo = plan(1)
     outcomes = run_jobs(todo, store, workers=2)
-    assert (len(outcomes.done), outcomes.failed) == (4, {})
+    assert (len(outcomes.done), outcomes.failed) == (2, {})
     for job, record in outcomes.done.items():
         data = load_dataset("sbm", job.split, **graph)
         alone = NodeClassifier(job.method, random_state=job.seed, **job.options)
@@ -70,17 +59,9 @@ def test_records_are_those_of_a_fit_and_are_not_made_again(store: Store) -> None
         assert record["seconds"].keys() >= {"load", "total"}
         assert 0 < record["seconds"]["total"] < record["process_seconds"]
     # Another call, and another process, do only what is new.
-    again = run_jobs(todo, Store(store.folder))
-    assert again.done == outcomes.done
-    more = make_jobs(["lpa"], ["sbm"], 3, data_options={"sbm": graph}, measure=MEASURE)
-    assert len(run_jobs(more, Store(store.folder)).done) == 3
-    assert runs_of(store) == {
-        "lpa 0": 1,
-        "lpa 1": 1,
-        "lpa 2": 1,
-        "sgc 0": 1,
-        "sgc 1": 1,
-    }
+    more = run_jobs(plan(2), Store(store.folder))
+    assert outcomes.done.items() <= more.done.items()
+    assert runs_of(store) == {"lpa 0": 1, "lpa 1": 1, "sgc 0": 1, "sgc 1": 1}
 
 
 def test_a_killed_run_fails_alone_and_is_tried_again(store: Store) -> None:
@@ -91,17 +72,16 @@ def test_a_killed_run_fails_alone_and_is_tried_again(store: Store) -> None:
     assert record["error"] == "killed by SIGKILL, perhaps for want of memory"
     assert (record["seed"], record["exit_code"]) == (1, -signal.SIGKILL)
     assert stored_outcomes(todo, store).failed == outcomes.failed
-    run_jobs(todo, store)
-    assert runs_of(store) == {"lpa 0": 1, "lpa 1": 2, "lpa 2": 1}
     assert len(run_jobs(todo, store, executor=InThisProcess()).done) == 3
+    assert runs_of(store) == {"lpa 0": 1, "lpa 1": 2, "lpa 2": 1}
     assert stored_outcomes(todo, store).failed == {}
 
 
 def test_a_run_that_hangs_is_ended(store: Store) -> None:
     (job,) = measured(1, "stuck")
-    outcomes = run_jobs([job], store, timeout=1.0)
+    outcomes = run_jobs([job], store, timeout=0.5)
     assert outcomes.failed[job]["error"] == "took longer than the time limit"
-    assert outcomes.failed[job]["process_seconds"] >= 1.0
+    assert outcomes.failed[job]["process_seconds"] >= 0.5
 
 
 def harness(jobs: list[Job], store: Store) -> None:
@@ -143,9 +123,8 @@ def test_processes_share_a_store_and_survive_each_other(
     store.refresh()
     assert len(stored_outcomes(todo, store).done) == 24
     assert runs_of(store) == {f"lpa {seed}": 1 for seed in range(24)}
-    assert not [p for p in (store.folder / ".locks").iterdir() if p.stem != "journal"][
-        2:
-    ]
+    locks = {path.stem for path in (store.folder / ".locks").iterdir()}
+    assert len(locks - {"journal"}) <= 2  # what was killed leaves them
 
 
 def test_what_is_stored_survives_an_interruption(store: Store, jobs: Jobs) -> None:
@@ -181,7 +160,7 @@ def test_an_executor_that_loses_a_job(store: Store, jobs: Jobs) -> None:
 def test_a_dask_cluster(store: Store) -> None:
     import distributed
 
-    todo = measured(3)
+    todo = measured(2, "measure")
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
@@ -189,13 +168,10 @@ def test_a_dask_cluster(store: Store) -> None:
         distributed.Client(cluster) as client,
     ):
         outcomes = run_jobs(todo, store, executor=client.get_executor(), workers=2)
-    assert (len(outcomes.done), outcomes.failed) == (3, {})
-    assert runs_of(store) == {"lpa 0": 1, "lpa 1": 1, "lpa 2": 1}
+    assert runs_of(store) == {"lpa 0": 1, "lpa 1": 1}
     # The same as without a cluster.
-    here = run_jobs(measured(1), Store(store.folder / "here"))
-    assert (
-        here.done[todo[0]]["test_accuracy"] == outcomes.done[todo[0]]["test_accuracy"]
-    )
+    here = run_jobs(todo[:1], Store(store.folder / "here")).done[todo[0]]
+    assert here["test_accuracy"] == outcomes.done[todo[0]]["test_accuracy"]
 
 
 def test_a_comparison_in_one_call(store: Store) -> None:
@@ -220,7 +196,7 @@ def test_what_is_wrong_is_said_before_any_run(name: str, store: Store) -> None:
     assert not store.folder.exists()
 
 
-@pytest.mark.parametrize("measure", ["nowhere:x", "json:nothing", "json"], ids=str)
+@pytest.mark.parametrize("measure", ["nowhere:x", "json:nothing"])
 def test_a_measure_that_is_not_there(measure: str, store: Store) -> None:
     (job,) = make_jobs(["lpa"], ["karate"], 1, measure=measure)
     outcomes = run_jobs([job], store)

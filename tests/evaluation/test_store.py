@@ -23,8 +23,6 @@ def test_round_trip_through_the_journal_and_parquet(store: Store, jobs: Jobs) ->
         assert reader.result(one) == whole
         assert reader.result(three) is None
     store.publish()
-    path = store.folder / "runs" / "lpa.parquet"
-    assert path.is_file()
     assert not store.journal.exists()
     for reader in (store, Store(store.folder)):
         found = reader.result(one)
@@ -32,11 +30,11 @@ def test_round_trip_through_the_journal_and_parquet(store: Store, jobs: Jobs) ->
         # Parquet has every column in every row.
         assert {k: v for k, v in found.items() if v is not None or k in whole} == whole
         assert reader.result(two)["test_accuracy"] is None  # type: ignore[index]
-        assert sorted(r["seed"] for r in reader.records()) == [0, 1]
     # The same records in another order give the same file.
+    (path,) = (store.folder / "runs").iterdir()
     before = path.read_bytes()
     write_records(path, read_records(path)[::-1])
-    assert path.read_bytes() == before
+    assert (path.name, path.read_bytes()) == ("lpa.parquet", before)
 
 
 def test_the_last_record_counts_and_failures_are_records(
@@ -45,10 +43,9 @@ def test_the_last_record_counts_and_failures_are_records(
     one, two = jobs(2)
     for error in ("a", "b"):
         store.add(record_of(one, status="failed", error=error))
-    assert store.failure(one)["error"] == "b"  # type: ignore[index]
     assert store.result(one) is None
     outcomes = stored_outcomes([one, two, one], store)
-    assert (list(outcomes.done), list(outcomes.failed)) == ([], [one])
+    assert (outcomes.done, outcomes.failed[one]["error"]) == ({}, "b")
     store.add(record_of(one, 0.1))
     store.add(record_of(one, 0.2))
     store.add(record_of(two, status="failed", error="c"))
@@ -56,8 +53,7 @@ def test_the_last_record_counts_and_failures_are_records(
     assert store.result(one)["test_accuracy"] == 0.2  # type: ignore[index]
     store.publish()
     # Failures are not published: they are tried again.
-    assert Store(store.folder).failure(two) is None
-    assert store.failure(two) is None
+    assert Store(store.folder).failure(two) is store.failure(two) is None
 
 
 def test_a_torn_line_is_ignored(store: Store, jobs: Jobs) -> None:
@@ -66,13 +62,11 @@ def test_a_torn_line_is_ignored(store: Store, jobs: Jobs) -> None:
     with store.journal.open("a") as file:
         file.write('{"key": "half')
     torn = Store(store.folder)
-    assert torn.result(one) is not None
     torn.add(record_of(two))  # begins a line of its own
-    for reader in (torn, Store(store.folder)):
-        assert reader.result(two) is not None
     with store.journal.open("ab") as file:
         file.write(b'[1]\n"text"\n{"key": "x"}\n\xff\xfe\n')
-    assert len(list(Store(store.folder).records())) == 2
+    for reader in (torn, Store(store.folder)):
+        assert [r["seed"] for r in reader.records()] == [0, 1]
 
 
 def test_a_store_sees_what_another_adds_and_publishes(store: Store, jobs: Jobs) -> None:
@@ -85,14 +79,14 @@ def test_a_store_sees_what_another_adds_and_publishes(store: Store, jobs: Jobs) 
     store.add(record_of(two))
     store.publish()
     store.add(record_of(three))
-    reader.refresh()  # the journal begins anew
+    with FileLock(store.folder / ".locks" / "journal.lock"):  # readers do not wait
+        reader.refresh()  # the journal begins anew
     assert all(reader.result(job) is not None for job in (one, two, three))
 
 
 def test_a_changed_default_asks_for_a_new_run(store: Store, jobs: Jobs) -> None:
     (job,) = jobs(1)
-    old = job.config | {"lpa_steps": 7}
-    store.add(record_of(job, config=old))
+    store.add(record_of(job, config=job.config | {"lpa_steps": 7}))
     assert store.result(job) is None
     # An option that either side does not know is no difference.
     known = {k: v for k, v in job.config.items() if k != "lpa_steps"}
@@ -101,23 +95,18 @@ def test_a_changed_default_asks_for_a_new_run(store: Store, jobs: Jobs) -> None:
 
 
 def test_processes_append_whole_lines(store: Store, jobs: Jobs) -> None:
-    todo = jobs(40)
-    context = multiprocessing.get_context("fork")
-    crew = [
-        context.Process(
-            target=add_records, args=(str(store.folder), range(i, 40, 4), todo)
-        )
-        for i in range(4)
-    ]
-    for process in crew:
-        process.start()
+    todo, context = jobs(40), multiprocessing.get_context("fork")
+    crew = []
+    for i in range(4):
+        args = (str(store.folder), range(i, 40, 4), todo)
+        crew.append(context.Process(target=add_records, args=args))
+        crew[-1].start()
     for process in crew:
         process.join(60)
         assert process.exitcode == 0
     lines = [json.loads(line) for line in store.journal.read_text().splitlines()]
-    assert {r["seed"]: r["test_accuracy"] for r in lines} == {
-        seed: seed / 1000 for seed in range(40)
-    }
+    found = {r["seed"]: r["test_accuracy"] for r in lines}
+    assert found == {seed: seed / 1000 for seed in range(40)}
 
 
 def test_one_claim_at_a_time(store: Store, jobs: Jobs) -> None:
@@ -130,14 +119,12 @@ def test_one_claim_at_a_time(store: Store, jobs: Jobs) -> None:
     assert not list((store.folder / ".locks").iterdir())
 
 
-@pytest.mark.parametrize("content", ["text", "table"], ids=str)
-def test_a_damaged_file_is_named(content: str, store: Store, jobs: Jobs) -> None:
+@pytest.mark.parametrize("content", ["text", "table"])
+def test_a_damaged_file_is_named(content: str, store: Store) -> None:
     path = store.published / "lpa.parquet"
-    path.parent.mkdir(parents=True)
+    write_records(path, [{"key": "a", "method": None}])
     if content == "text":
         path.write_text("no table")
-    else:
-        write_records(path, [{"key": "a", "method": None}])
     with pytest.raises(InputError, match=r"lpa\.parquet: not a Parquet file"):
         Store(store.folder)
 
@@ -154,10 +141,3 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, jobs: Jobs) -> None:
     # A folder that is taken away is a line, not a traceback.
     with pytest.raises(InputError, match=r"^store .*: Not a directory|File exists"):
         Store(tmp_path / "file").add(record_of(jobs(1)[0]))
-
-
-def test_the_journal_waits_for_its_lock(store: Store, jobs: Jobs) -> None:
-    (job,) = jobs(1)
-    store.add(record_of(job))
-    with FileLock(store.folder / ".locks" / "journal.lock"):
-        assert Store(store.folder).result(job) is not None  # readers do not wait

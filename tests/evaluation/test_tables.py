@@ -102,30 +102,24 @@ def test_formats(form: str, table: Comparison) -> None:
     assert render(table, form) == EXPECTED[form]
 
 
-def test_a_terminal(table: Comparison) -> None:
+def test_what_is_shown_beside_the_formats(table: Comparison) -> None:
     lines = [" ".join(line.split()) for line in render(table, "terminal").splitlines()]
     assert "auto 84.00 ± 0.50 (84.29 ± 0.39) failed" in lines
     assert "auto 12.3 s, 513 MB –" in lines
-
-
-def test_nothing_is_said_of_a_paper_that_has_no_number(table: Comparison) -> None:
+    # Nothing is said of a paper that has no number.
     cells = {key: replace(cell, published=None) for key, cell in table.cells.items()}
-    text = render(replace(table, cells=cells), "markdown")
-    assert text.startswith(
-        "Test accuracy in percent, mean ± standard deviation over runs."
-    )
-    assert "the paper" not in text
-
-
-def test_some_rows_and_json(table: Comparison) -> None:
-    plain = table.only(["gcn"]).plain()
-    assert plain["methods"] == ["gcn"]
-    assert plain["cells"][1] == {
+    assert "the paper" not in render(replace(table, cells=cells), "markdown")
+    assert table.only(["gcn"]).plain()["cells"][1] == {
         "method": "gcn", "dataset": "a_b", "mean": 70.0, "std": None, "runs": 1,
         "failed": 0, "errors": [], "published": {"mean": None, "std": None},
         "difference": None, "seconds": 0.5, "peak_rss_mb": 200.0, "best": True,
         "most": 0,
     }  # fmt: skip
+    with pytest.raises(InputError, match="unknown format 'html'; known: terminal, m"):
+        render(table, "html")
+    with pytest.raises(ValueError, match="a row of 1 under a header of 2"):
+        csv_text(("a", "b"), [("1",)])
+    assert escape_latex(r"a\b_{50%}") == r"a\textbackslash{}b\_\{50\%\}"
 
 
 def test_missing_runs_and_zeros_are_marked(table: Comparison) -> None:
@@ -143,25 +137,20 @@ def test_missing_runs_and_zeros_are_marked(table: Comparison) -> None:
 def test_cells_by_hand() -> None:
     jobs = make_jobs(["gcn", "lpa", "mlp"], ["karate"], 3)
     right = {"gcn": [0.822] * 3, "lpa": [0.801, 0.832, 0.833], "mlp": [0.5, 0.6, 0.7]}
-    outcomes = Outcomes()
+    outcomes, paper = Outcomes(), Published(80.0, 1.0)
     for job in jobs:
         test = right[job.method][job.seed]
-        failed = {"status": "failed", "error": "no luck"} if test == 0.7 else {}
-        seconds = {"total": 1.0 + job.seed}
-        memory = 100.0 * (1 + job.seed)
-        outcomes.note(
-            job, record_of(job, test, seconds=seconds, peak_rss_mb=memory, **failed)
-        )
-    paper = Published(80.0, 1.0)
-    found = aggregate(
-        jobs, outcomes, published=lambda row, dataset: paper if row == "lpa" else None
-    )
+        made = {"seconds": {"total": 1.0 + job.seed}, "peak_rss_mb": 100.0 * job.seed}
+        made |= {"status": "failed", "error": "no luck"} if test == 0.7 else {}
+        outcomes.note(job, record_of(job, test, **made))
+    published = {"lpa": paper}
+    found = aggregate(jobs, outcomes, published=lambda row, _: published.get(row))
     gcn, lpa, mlp = (found.cells[m, "karate"] for m in ("gcn", "lpa", "mlp"))
     assert gcn.summary.mean != lpa.summary.mean  # in the last digit
     assert (gcn.best, lpa.best, mlp.best) == (True, True, False)
     assert mlp.summary == Summary(pytest.approx(55.0), pytest.approx(50**0.5), 2)
     assert (mlp.failed, mlp.errors, mlp.most) == (1, ("no luck",), 3)
-    assert (mlp.seconds, mlp.peak_rss_mb) == (1.5, 200.0)
+    assert (mlp.seconds, mlp.peak_rss_mb) == (1.5, 100.0)
     assert mlp.difference is not None
     assert (mlp.difference.mean, mlp.difference.pairs) == (pytest.approx(-27.2), 2)
     assert (gcn.difference, gcn.published, lpa.published) == (None, None, paper)
@@ -179,13 +168,3 @@ def test_versions_are_noted_and_drawn_labels_have_no_published_number() -> None:
     cell = found.cells["a row", "karate"]
     assert (cell.published, cell.summary.runs, cell.best) == (None, 0, False)
     assert found.notes == ("the runs are of elugcn 0.1.0 and 0.2.0",)
-
-
-def test_refusals(table: Comparison) -> None:
-    with pytest.raises(
-        InputError, match="unknown format 'html'; known: terminal, mark"
-    ):
-        render(table, "html")
-    with pytest.raises(ValueError, match="a row of 1 under a header of 2"):
-        csv_text(("a", "b"), [("1",)])
-    assert escape_latex(r"a\b_{50%}") == r"a\textbackslash{}b\_\{50\%\}"
