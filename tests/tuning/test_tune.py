@@ -12,7 +12,7 @@ import yaml
 
 from elugcn.data import datasets
 from elugcn.errors import InputError, MissingExtraError
-from elugcn.evaluation import Job, Outcomes, Store, make_jobs
+from elugcn.evaluation import Job, Store
 from elugcn.evaluation import run as runs
 from elugcn.methods.presets import presets_file
 from elugcn.methods.registry import get_method
@@ -24,8 +24,6 @@ from elugcn.tuning import (
     tune,
     write_presets,
 )
-from elugcn.tuning import tune as tuning_module
-from elugcn.tuning.tune import trial_of
 from tests.evaluation.records import record_of
 
 
@@ -33,10 +31,9 @@ class Made(Executor):
     """Gives each job a made-up record at once, in this process."""
 
     def __init__(self, make: Callable[[Job], dict[str, Any]]) -> None:
-        self.make, self.jobs = make, list[Job]()
+        self.make = make
 
     def submit(self, run: object, job: Job, *rest: object) -> Future:  # type: ignore[override]
-        self.jobs.append(job)
         future: Future = Future()
         future.set_result(self.make(job))
         return future
@@ -79,9 +76,8 @@ def test_a_search_by_hand(search: Callable[..., Search], tmp_path: Path) -> None
     assert {r["seed"] for r in Store(tmp_path / "tune").records()} == {100, 101}
     rows = read_trials(tmp_path / "tune")
     assert [row["options"] for row in rows] == [t.options for t in found.trials]
-    assert {(r["method"], r["search_seed"], r["runs"], r["first"]) for r in rows} == {
-        ("lpa", 0, 2, 100)
-    }
+    about = {"method": "lpa", "search_seed": 0, "runs": 2, "first": 100}
+    assert all(about.items() <= row.items() for row in rows)
 
 
 def test_a_search_goes_on_where_it_stopped(
@@ -99,23 +95,16 @@ def test_a_search_goes_on_where_it_stopped(
 
     with pytest.raises(KeyboardInterrupt):
         search(interrupted)
-    stored = len(list(Store(tmp_path / "tune").records()))
-    made: list[Job] = []
-
-    def counted(job: Job) -> dict[str, Any]:
-        made.append(job)
-        return peaked(job)
-
-    assert search(counted).trials == whole.trials
+    assert len(list(Store(tmp_path / "tune").records())) == 7
+    assert search().trials == whole.trials
     different = {str(t.options) for t in whole.trials}
-    assert len(made) == 2 * len(different) - stored
+    lines = (tmp_path / "tune" / "runs.jsonl").read_text().splitlines()
+    assert len(lines) == 2 * len(different)  # no run was done twice
     # Once more, with another number of workers: nothing is run, all trials are there.
     assert search(lambda job: {}, workers=2).trials == whole.trials
     assert len(read_trials(tmp_path / "tune")) == 8
     publish_trials(tmp_path / "tune")
     assert not (tmp_path / "tune" / "trials.jsonl").exists()
-    rows = read_trials(tmp_path / "tune")
-    assert [row["number"] for row in rows] == list(range(1, 9))
     assert search(lambda job: {}, seed=1, trials=1).trials == whole.trials[:1]
     assert len(read_trials(tmp_path / "tune")) == 9
 
@@ -131,18 +120,9 @@ def test_failures_do_not_stop_a_search(search: Callable[..., Search]) -> None:
     assert (first.val_accuracy, first.error) == (None, "no luck 100; no luck 101")
     assert found.best is not None
     assert found.best.number > 1
-    everywhere = search(
-        lambda job: record_of(job, status="failed", error="no"), seed=3, first=0
-    )
-    assert everywhere.best is None
-
-
-def test_no_validation_nodes_is_an_error_of_the_trial() -> None:
-    (job,) = make_jobs(["lpa"], ["karate"], 1)
-    outcomes = Outcomes(done={job: record_of(job, val_accuracy=None)})
-    trial = trial_of(3, {"a": 1}, outcomes)
-    assert trial.error == "there are no validation nodes to judge by"
-    assert trial.val_accuracy is None
+    blind = search(lambda job: record_of(job, val_accuracy=None), first=0, trials=1)
+    assert blind.best is None
+    assert blind.trials[0].error == "there are no validation nodes to judge by"
 
 
 def test_labels_of_the_test_set_change_nothing(
@@ -159,21 +139,21 @@ def test_labels_of_the_test_set_change_nothing(
     def real(job: Job) -> dict[str, Any]:
         return runs.execute(job, runs.Settings()) | {"process_seconds": 0.0}
 
-    def go(name: str) -> tuple[Search, list[float]]:
+    def go(name: str) -> tuple[list[Trial], list[float]]:
         (found,) = tune(
-            ["sgc"], ["digits"], tmp_path / name, trials=4, executor=Made(real)
+            ["lpa"], ["digits"], tmp_path / name, trials=4, executor=Made(real)
         )
         records = Store(tmp_path / name).records()
-        return found, [record["test_accuracy"] for record in records]
+        return found.trials, [record["test_accuracy"] for record in records]
 
-    plain, plain_test = go("plain")
+    trials, accuracies = go("plain")
     monkeypatch.setattr(runs, "load_dataset", scrambled)
-    monkeypatch.setattr(tuning_module, "load_dataset", scrambled, raising=False)
-    other, other_test = go("scrambled")
-    assert plain_test != other_test
-    assert other.trials == plain.trials
-    assert other.best == plain.best
-    assert len({t.val_accuracy for t in plain.trials}) > 1
+    module = sys.modules["elugcn.tuning.tune"]  # the name is also a function
+    monkeypatch.setattr(module, "load_dataset", scrambled)
+    other, other_accuracies = go("scrambled")
+    assert accuracies != other_accuracies
+    assert trials == other
+    assert len({t.val_accuracy for t in trials}) > 1
 
 
 def test_best_options_become_presets(tmp_path: Path) -> None:
