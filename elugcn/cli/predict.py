@@ -11,12 +11,7 @@ from elugcn.api import Fitted, load, predict_other, write_predictions
 from elugcn.api.runs import PREDICTIONS
 from elugcn.atomic import atomic_file, check_file
 from elugcn.cli.common import percent
-from elugcn.cli.loading import (
-    check_options,
-    read_dataset,
-    read_tables,
-    refuse_input,
-)
+from elugcn.cli.loading import check_options, read_dataset, read_tables, refuse_input
 from elugcn.cli.options import RUN, GraphOptions, OutputOptions, flag_of, grouped
 from elugcn.errors import InputError
 

@@ -10,13 +10,7 @@ from elugcn.api import load
 from elugcn.api.runs import REPORT
 from elugcn.atomic import check_file
 from elugcn.cli.loading import read_graph_again, refuse_input
-from elugcn.cli.options import (
-    RUN,
-    DataDirOption,
-    GraphOptions,
-    OutputOptions,
-    grouped,
-)
+from elugcn.cli.options import RUN, DataDirOption, GraphOptions, OutputOptions, grouped
 
 
 @grouped

@@ -20,25 +20,18 @@ import pytest
 import elugcn as package
 from elugcn.cli import app
 from elugcn.cli.app import COMMANDS, GROUP, REPRODUCTION, run
-from tests.cli.conftest import (  # noqa: F401 (fixtures)
-    QUICK,
-    SBM,
-    Command,
-    elugcn,
-    folder,
-    start,
-)
+from tests.cli.conftest import QUICK, SBM, Command, start
 
 PROMISED = (
     "train diagnose explain predict graph datasets compare reproduce report bench tune"
 )
 
 
-def test_version(elugcn: Command) -> None:  # noqa: F811
+def test_version(elugcn: Command) -> None:
     assert elugcn("--version").out == f"elugcn {package.__version__}\n"
 
 
-def test_every_command_is_listed(elugcn: Command) -> None:  # noqa: F811
+def test_every_command_is_listed(elugcn: Command) -> None:
     for arguments in ([], ["--help"], ["-h"]):
         done = elugcn(*arguments)
         assert (done.code, done.err) == (0, "")
@@ -58,7 +51,7 @@ def test_every_command_is_listed(elugcn: Command) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command(name: str, elugcn: Command) -> None:  # noqa: F811
+def test_help_of_a_command(name: str, elugcn: Command) -> None:
     done = elugcn(name, "--help")
     assert (done.code, done.errors) == (0, [])
     doc = import_module(f"elugcn.cli.{name}").run.__doc__
@@ -68,7 +61,7 @@ def test_help_of_a_command(name: str, elugcn: Command) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("name", REPRODUCTION)
-def test_commands_of_the_reproduction(name: str, elugcn: Command) -> None:  # noqa: F811
+def test_commands_of_the_reproduction(name: str, elugcn: Command) -> None:
     if not entry_points(group=GROUP, name=name):
         pytest.skip("the reproduction is not installed")
     done = elugcn(name, "--help")
@@ -80,7 +73,7 @@ def test_commands_of_the_reproduction(name: str, elugcn: Command) -> None:  # no
     assert "'nonsense'" in done.err
 
 
-def test_json_and_an_error_of_a_process(folder: Path) -> None:  # noqa: F811
+def test_json_and_an_error_of_a_process(folder: Path) -> None:
     children = [
         start("train", *SBM, *QUICK, "--no-report", "--json", "--out", "run"),
         start("trian"),
@@ -124,9 +117,7 @@ main(["train", "--dataset", "sbm", "--method", "gcn", "--set", f"epochs={many}",
     ids=["ctrl-c", "term"],
 )
 def test_an_interrupt_leaves_nothing(
-    sent: signal.Signals,
-    moment: str,
-    folder: Path,  # noqa: F811
+    sent: signal.Signals, moment: str, folder: Path
 ) -> None:
     begun = folder.parent / f"{folder.name}-begun"
     child = subprocess.Popen(
@@ -152,7 +143,7 @@ def test_an_interrupt_leaves_nothing(
     assert [path.name for path in folder.rglob("*") if path.name != "runs"] == []
 
 
-def test_a_reader_that_goes_away(folder: Path) -> None:  # noqa: F811
+def test_a_reader_that_goes_away(folder: Path) -> None:
     """More output than a pipe holds, nobody reading: no traceback, no failure."""
     large = ["--dataset", "sbm", "--data-option", "n=9000", "--method", "lpa"]
     assert run(["train", *large, "--no-report", "--quiet", "--out", "run"]) == 0
@@ -205,7 +196,7 @@ def on_a_terminal(columns: int, *arguments: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode("utf-8"))
 
 
-def test_a_narrow_terminal(folder: Path) -> None:  # noqa: F811
+def test_a_narrow_terminal(folder: Path) -> None:
     written = on_a_terminal(60, "train", *SBM, *QUICK, "--out", "run")
     assert "━" in written  # a progress bar
     shown = written[written.index("elu-gcn on sbm: 120 nodes") :].replace("\r", "")

@@ -1,0 +1,281 @@
+"""What the command line refuses: exit code 2, one line that says why, nothing written.
+
+The library's own refusals are tested where they are made. Here is one of each kind, as
+a user meets it.
+"""
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.cli.conftest import QUICK, SBM, Command, Tables
+
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(elugcn: Command, folder: Path) -> Refused:
+    """Run what must be refused."""
+
+    def content() -> dict[Path, bytes | None]:
+        paths = sorted(folder.rglob("*"))
+        return {p: p.read_bytes() if p.is_file() else None for p in paths}
+
+    def run(*arguments: str | Path, says: str) -> str:
+        before = content()
+        done = elugcn(*arguments)
+        assert (done.code, done.out) == (2, "")
+        (line,) = done.errors
+        assert line.startswith("elugcn: error: ")
+        assert re.search(says, line), line
+        assert "Traceback" not in done.err
+        assert content() == before
+        return line
+
+    return run
+
+
+LINES = {
+    # The command line itself
+    "trian": "No such command 'trian'",
+    "train --nope": "No such option: --nope .*see elugcn train --help",
+    "train left over": "unexpected extra argument",
+    "train --seed -1": "'--seed'.*greater than or equal to 0",
+    "train --seed x": "'--seed'.*valid integer",
+    "train --threads 99999999999": "'--threads'.*less than or equal to",
+    "explain": "Missing argument 'NODE'",
+    "explain 1 --shown 0": "'--shown'.*greater than or equal to 1",
+    "diagnose --suggest 0": "'--suggest'.*greater than or equal to 1",
+    "graph": "Missing option '--out'",
+    "graph --out g.csv --topk 0": "'--topk'.*greater than or equal to 1",
+    "compare --seeds 0": "'--seeds'.*greater than or equal to 1",
+    "compare --jobs 0": "'--jobs'.*greater than or equal to 1",
+    "compare --threads 0": "'--threads'.*greater than or equal to 1",
+    "tune --trials 0": "'--trials'.*greater than or equal to 1",
+    # Which graph
+    "train --dataset coar": "unknown dataset 'coar'.*did you mean 'cora'",
+    "train --dataset ''": "unknown dataset ''",
+    "train --split -1": "--split -1: expected a whole number, 0 or more",
+    "train --labels-per-class 0": "--labels-per-class 0: expected a whole number, 1",
+    "train --labels-per-class 900": "--labels-per-class 900: class '0' has only 5",
+    "train --dataset karate --directed": "--directed: dataset karate has no",
+    "train --features smell": "--features 'smell' is unknown",
+    "train --data-option n=5": "unknown option 'n' of dataset digits",
+    "train --data-option split=5": "unknown option 'split' of",
+    "train --dataset sbm --data-option n": "--data-option n: expected key=value",
+    "train --dataset sbm --data-option n=-3": "sbm option n must be at least 1; got -3",
+    "train --dataset cora --data-dir nowhere": "nowhere",
+    "explain 500 --dataset karate": "node '500' must be a number from 0 to 33",
+    "compare --datasets koala": "unknown dataset 'koala'",
+    "compare --datasets cora --data-dir nowhere": "nowhere",
+    "compare --data-option sbm.n=100": "sbm",
+    "compare --labels-per-class 0": "--labels-per-class",
+    "tune --datasets koala": "unknown dataset 'koala'",
+    # Tables
+    "train --nodes nodes.csv": "--nodes requires --edges",
+    "train --edges nodes.csv": "--edges requires --nodes",
+    "train --label-column x": "--label-column requires --nodes and --edges",
+    "train --val-fraction 0.5": "--val-fraction requires --nodes and --edges",
+    "train --dataset digits OWN": "give --dataset, or --nodes and --edges, not both",
+    "train OWN --split 3": "--split requires --dataset",
+    "train OWN --labels-per-class 1": "--labels-per-class requires --dataset",
+    "train OWN --data-option n=5": "--data-option requires --dataset",
+    "train --nodes no.csv --edges nodes-edges.csv": "file not found: no.csv",
+    "train --nodes nodes.csv --edges .": r"\.: ",
+    "train --nodes 'a\nb.csv' --edges x.csv": "file not found: a b.csv",
+    "train OWN --id-column key": r"nodes\.csv: no column 'key' \(--id-column\)",
+    "train OWN --label-column class": r"no column 'class' \(--label-column\)",
+    "train OWN --split-column part": r"no column 'part' \(--split-column\)",
+    "train OWN --source-column a": r"nodes-edges\.csv: no column 'a' \(--source-c",
+    "train OWN --weight-column w": r"nodes-edges\.csv: no column 'w' \(--weight-c",
+    "train OWN --val-fraction 1.5": r"nodes\.csv: --val-fraction 1\.5: expected a num",
+    # Methods and their options
+    "train --method gnc": "unknown method 'gnc'; did you mean .*'gcn'",
+    "train --method elu-graph": "elu-graph is not a classifier; use `elugcn graph`",
+    "train --set epochs": "--set epochs: expected key=value",
+    "train --set 'eta=!!python/object/apply:os.system [ls]'": "--set .*not valid YAML",
+    "train --set epoch=1": "unknown option 'epoch' of method auto; did you mean 'epo",
+    "train --set epochs=many": "epochs must be a whole number; got 'many'",
+    "train --graph-mode dense": "--graph-mode must be 'implicit'.*got 'dense'",
+    "train --method gcn --graph-mode topk": "unknown option 'graph_mode' of m",
+    "train --set hidden_channels=1000000000": "GB of memory; this computer has",
+    "train --device abacus": "--device must be auto, cpu or cuda; got 'abacus'",
+    "train --config no.yaml": "no.yaml: file not found",
+    "graph --out g.csv": "choose --graph-mode 'topk'",
+    "graph --out g.safetensors --topk 3": "edges go to .csv, .parquet or .npz",
+    "graph --out g.npz --topk 3 --graph-mode paper": "--topk contradicts --graph-mode",
+    "compare --methods nope": "unknown method 'nope'",
+    "compare --methods ,": "--methods ',': expected names separated by commas",
+    "compare --device abacus": "--device must be auto, cpu or cuda",
+    "compare --set epochs=3": "--set epochs: expected METHOD.KEY=VALUE",
+    "compare --set gcn.epochs": "--set gcn.epochs: expected key=value",
+    "compare --set gcn.epoch=3": "unknown option 'epoch' of method gcn",
+    "compare --set gcn.epochs=0": "epochs must be at least 1",
+    "compare --format html": "--format html: expected one of terminal, markdown",
+    "tune --methods nope": "unknown method 'nope'",
+    # Saved runs
+    "predict nowhere": "nowhere",
+    "predict nodes.csv": "nodes.csv",
+    "predict RUNS/sbm --json": "--json requires --out FILE",
+    "predict RUNS/sbm --nodes nodes.csv": "--nodes requires --edges",
+    "predict RUNS/sbm --directed": "--directed requires another graph",
+    "predict RUNS/sbm --dataset karate": "fitted with 64 features; got 34",
+    "predict RUNS/lpa --dataset karate": "lpa.*can't predict for another graph",
+    "predict RUNS/sbm OWN": "trained on a dataset, not on tables",
+    "explain 1 --run nowhere": "nowhere",
+    "diagnose --run RUNS/gcn": "method gcn has no label utilization; use a run of",
+    "diagnose --run RUNS/sbm --dataset karate": "--dataset does not go with --run",
+    "report nowhere": "nowhere",
+    # Where it is written
+    "train --out nodes.csv": "nodes.csv: is a file; expected a new directory",
+    "train --out nodes.csv/run": "nodes.csv/run: .*nodes.csv can't be written to",
+    "train --out full": "full: exists and is not empty; choose another",
+    "predict RUNS/tables OWN --out nodes.csv": "nodes.csv: would replace an input",
+    "predict RUNS/sbm --out full": "full: is a directory; expected a file",
+    "predict RUNS/sbm --out p.parquet": "predictions are CSV; use the suffix .csv",
+    "predict RUNS/sbm --out no/p.csv": "no is not a writable directory",
+    "report RUNS/sbm --out full": "full: is a directory; expected a file",
+    "graph --out g.txt": r"g.txt: expected one of \.safetensors, \.csv",
+    "graph --out no/g.safetensors": "no is not a writable directory",
+    "graph OWN --topk 3 --out nodes-edges.csv": "would replace an input",
+    "compare --out no/t.md": "no is not a writable directory",
+    "compare --store nodes.csv": "nodes.csv",
+    "tune --out nodes.csv": "nodes.csv",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_options(
+    line: str, folder: Path, tables: Tables, runs: Path, refused: Refused
+) -> None:
+    tables.write()
+    (folder / "full").mkdir()
+    (folder / "full/x").write_text("x")
+    own = "--nodes nodes.csv --edges nodes-edges.csv"
+    words = line.replace("RUNS", str(runs)).replace("OWN", own)
+    refused(*shlex.split(words), says=LINES[line])
+
+
+SPOILT: dict[str, tuple[Callable[[Tables], Any], str]] = {
+    "edge": (
+        lambda t: t.edge_rows.append(["n 0", "nobody"]),
+        r"nodes-edges\.csv, line 123.*'nobody'",
+    ),
+    "number": (
+        lambda t: t.set("size", lambda i: "inf" if i == 4 else None),
+        r"nodes\.csv, line 6, column 'size': inf",
+    ),
+    "label": (lambda t: t.set("label", lambda i: ""), r"nodes\.csv: no node has a lab"),
+    "features": (lambda t: t.keep("id", "label"), 'no feature.*--features "identity"'),
+}
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_tables(what: str, tables: Tables, refused: Refused) -> None:
+    spoil, says = SPOILT[what]
+    spoil(tables)
+    refused("train", *tables.write(), says=says)
+
+
+CONFIGS = {
+    "epohcs: 5": r"unknown option 'epohcs' of c\.yaml; did you mean 'epochs'",
+    "{options: {}, seed: many}": r"c\.yaml: the seed is 'many'; expected a whole",
+    "{options: {}, seed: -5}": r"c\.yaml: the seed is -5; expected a whole number fr",
+    "{options: {}, method: magic}": "unknown method 'magic'",
+    "{options: {}, dataset: karate, graph: {dataset: digits}}": (
+        r"c\.yaml: dataset is 'karate' at the top but 'digits' under graph"
+    ),
+    "{options: {}, graph: {datasett: x}}": (
+        r"unknown option 'datasett' of graph in c\.yaml; did you mean 'dataset'"
+    ),
+    "{options: {}, graph: {dataset: 3}}": r"c\.yaml: graph\.dataset must be text; got 3",
+    "{options: {}, graph: {data_option: [1]}}": (
+        r"c\.yaml: graph\.data_option\.0 must be text; got 1"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", CONFIGS)
+def test_config_files(text: str, folder: Path, refused: Refused) -> None:
+    (folder / "c.yaml").write_text(text)
+    refused("train", "--config", "c.yaml", says=CONFIGS[text])
+
+
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_nothing_of_a_run_is_written_over(
+    command: str, elugcn: Command, refused: Refused, tables: Tables
+) -> None:
+    own = ["train", *tables.write(), *QUICK, "--no-report", "--out", "run"]
+    assert elugcn(*own).code == 0
+    for path, says in (
+        ("run/model.safetensors", "would replace an input"),
+        ("run/metrics.json", "would replace an input"),
+        ("nodes.csv", "would replace an input"),
+        ("nodes-edges.csv", "would replace an input"),
+    ):
+        refused(command, "run", "--out", path, says=says)
+    mine = {"predict": "predictions.csv", "report": "report.html"}[command]
+    assert elugcn(command, "run", "--out", f"run/{mine}").code == 0
+
+
+def test_a_damaged_model(runs: Path, folder: Path, refused: Refused) -> None:
+    run = Path(shutil.copytree(runs / "sbm", folder / "run"))
+    text = (run / "model.json").read_text()
+    (run / "model.json").write_text(json.dumps(json.loads(text) | {"classes": {}}))
+    refused("predict", "run", says="run/model.json: ")
+    (run / "model.json").write_text(text)
+    tensors = run / "model.safetensors"
+    tensors.write_bytes(tensors.read_bytes()[:-50])
+    refused("predict", "run", says="run/model.safetensors: ")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing"])
+def test_damaged_data_files(
+    damage: str,
+    folder: Path,
+    data_dir: Path,
+    refused: Refused,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache = folder.parent / f"{folder.name}-cache"
+    monkeypatch.setenv("ELUGCN_CACHE", str(cache))
+    monkeypatch.delenv("ELUGCN_DATA", raising=False)
+    for name in ("https_proxy", "http_proxy"):  # nothing may be fetched
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for path in data_dir.rglob("ind.cora.*"):
+        shutil.copyfile(path, folder / path.name)
+    graph = folder / "ind.cora.graph"
+    if damage == "truncated":
+        graph.write_bytes(graph.read_bytes()[:5000])
+    else:
+        graph.unlink()
+    arguments = ["train", "--dataset", "cora", "--data-dir", folder, "--out", "run"]
+    refused(*arguments, says=r"ind\.cora\.graph")
+
+
+def test_memory_that_is_not_there(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Little:
+        total, available = 2**40, 2**23
+
+    monkeypatch.setattr(psutil, "virtual_memory", Little)
+    sbm = [*SBM, "--graph-mode", "paper", "--out"]
+    says = "'paper' would need about .* GB"
+    refused("train", *sbm, "run", says=says)
+    refused("graph", *sbm, "g.npz", says=says)
+
+
+def test_an_optional_package_that_is_missing(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    says = r"optuna is not installed; it comes with: pip install 'elugcn\[tune\]'"
+    refused("tune", says=says)
