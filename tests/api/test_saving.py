@@ -2,10 +2,9 @@
 
 import json
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +33,17 @@ def saved(fitted: Fitted, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_everything_comes_back(method: str, quick_fit: Fit, tmp_path: Path) -> None:
+def test_everything_comes_back(
+    method: str, quick_fit: Fit, sbm: Callable[..., Data], tmp_path: Path
+) -> None:
     fitted = quick_fit(method)
     save(fitted, tmp_path / "m")
-    assert {p.name for p in (tmp_path / "m").iterdir()} == {
-        "model.json",
-        "model.safetensors",
-    }
     loaded = load(tmp_path / "m")
-    assert loaded.method == method
-    for name in ("config", "seed", "threads", "device", "notes", "num_features"):
+    for name in (
+        "method", "config", "seed", "threads", "device", "notes", "num_features",
+        "graph_summary", "metadata",
+    ):  # fmt: skip
         assert getattr(loaded, name) == getattr(fitted, name), name
-    assert loaded.graph_summary == fitted.graph_summary
     for name in ("metadata", "history", "seconds", "epochs", "graph_mode"):
         assert getattr(loaded.result, name) == getattr(fitted.result, name), name
     assert torch.equal(loaded.result.logits, fitted.result.logits)
@@ -59,46 +57,14 @@ def test_everything_comes_back(method: str, quick_fit: Fit, tmp_path: Path) -> N
     assert (use is None) == (before is None)
     if use is not None and before is not None:
         assert torch.equal(use.status, before.status)
-    graph = fitted.result.graph
-    if graph is not None:
+    if fitted.result.graph is not None:
         assert loaded.result.graph is not None
-        assert torch.equal(loaded.result.graph.to_dense(), graph.to_dense())
-
-
-@pytest.mark.parametrize("method", [m for m in METHODS if m != "lpa"])
-def test_predictions_elsewhere_are_the_same_bits(
-    method: str, quick_fit: Fit, sbm: Callable[..., Data], tmp_path: Path
-) -> None:
-    other = sbm(7, n=90)
-    save(quick_fit(method), tmp_path / "m")
-    loaded = predict_other(load(tmp_path / "m"), other)
-    here = predict_other(quick_fit(method), other)
-    assert torch.equal(loaded.result.logits, here.result.logits)
-
-
-def test_a_fresh_process_predicts_the_same(
-    fitted: Fitted, saved: Path, sbm: Callable[..., Data], tmp_path: Path
-) -> None:
-    script = """
-import sys, numpy, torch
-from torch_geometric.data import Data
-from elugcn import NodeClassifier
-clf = NodeClassifier.load(sys.argv[1])
-arrays = numpy.load(sys.argv[2])
-other = Data(**{name: torch.from_numpy(arrays[name]) for name in arrays})
-numpy.savez(sys.argv[3], own=clf.predict_proba(), other=clf.predict_proba(other))
-"""
-    other = sbm(5, n=90)
-    paths = [str(saved), str(tmp_path / "other.npz"), str(tmp_path / "out.npz")]
-    np.savez(paths[1], x=other.x.numpy(), edge_index=other.edge_index.numpy())
-    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    subprocess.run(
-        [sys.executable, "-c", script, *paths], check=True, env=os.environ | threads
-    )
-    there = np.load(paths[2])
-    assert (there["own"] == fitted.proba.numpy()).all()
-    expected = predict_other(fitted, other).proba.numpy()
-    np.testing.assert_allclose(there["other"], expected, rtol=0, atol=1e-6)
+        expected = fitted.result.graph.to_dense()
+        assert torch.equal(loaded.result.graph.to_dense(), expected)
+    if method != "lpa":
+        other = sbm(7, n=90)
+        here, there = (predict_other(model, other) for model in (fitted, loaded))
+        assert torch.equal(here.result.logits, there.result.logits)
 
 
 def test_what_was_loaded_can_be_saved(saved: Path, tmp_path: Path) -> None:
@@ -106,15 +72,6 @@ def test_what_was_loaded_can_be_saved(saved: Path, tmp_path: Path) -> None:
     for name in ("model.json", "model.safetensors"):
         one, two = ((d / name).read_bytes() for d in (saved, tmp_path / "again"))
         assert one == two
-
-
-def test_existing_files_are_never_written_over(fitted: Fitted, saved: Path) -> None:
-    before = {p.name: p.read_bytes() for p in saved.iterdir()}
-    with pytest.raises(InputError, match="exists and is not empty"):
-        save(fitted, saved)
-    with pytest.raises(InputError, match=r"can't be|is not"):
-        save(fitted, saved / "model.json" / "below")
-    assert {p.name: p.read_bytes() for p in saved.iterdir()} == before
 
 
 def test_a_full_disk_leaves_nothing(
@@ -127,13 +84,6 @@ def test_a_full_disk_leaves_nothing(
     with pytest.raises(InputError, match=r"model\.safetensors: can't be written"):
         save(fitted, tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_others_may_read_the_files(saved: Path) -> None:
-    modes = {path.stat().st_mode & 0o777 for path in saved.iterdir()}
-    mask = os.umask(0)
-    os.umask(mask)
-    assert modes == {0o666 & ~mask}
 
 
 # A loaded model and its graph
@@ -174,40 +124,26 @@ def first(value: int) -> Callable[[Tensor], Tensor]:
 SPOILED_TENSORS = {
     "no logits": drop("logits"),
     "no y": drop("y"),
-    "no mask": drop("val_mask"),
-    "no weights": drop("model.network.W1"),
     "no graph values": drop("graph.value"),
     "no utilization status": drop("utilization.status"),
-    "a node too few": put("logits", lambda t: t[:-1]),
     "a class too few": put("logits", lambda t: t[:, :-1]),
-    "logits of one node": put("logits", lambda t: t[0]),
     "no nodes": put("logits", lambda t: t[:0]),
-    "whole logits": put("logits", lambda t: t.long()),
-    "double logits": put("logits", lambda t: t.double()),
     "nan logits": put("logits", lambda t: t * math.nan),
-    "labels as floats": put("y", lambda t: t.float()),
     "labels above": put("y", lambda t: t + 7),
     "labels below": put("y", lambda t: t - 10),
     "labels of 32 bits": put("y", lambda t: t.int()),
     "mask of numbers": put("train_mask", lambda t: t.long()),
-    "short mask": put("train_mask", lambda t: t[:5]),
     "short status": put("utilization.status", lambda t: t[:5]),
     "unknown status": put("utilization.status", lambda t: t + 5),
-    "boolean status": put("utilization.status", lambda t: t.bool()),
-    "class of a gcn below": put("utilization.gcn", lambda t: t - 50),
     "class of lpa above": put("utilization.lpa", lambda t: t + 50),
     "narrow distribution": put("utilization.lpa_proba", lambda t: t[:, :1]),
     "column outside": put("graph.col", first(10**6)),
-    "column below": put("graph.col", first(-1)),
     "rows that start late": put("graph.crow", first(3)),
     "rows that go back": put("graph.crow", lambda t: t.flip(0)),
-    "short rows": put("graph.crow", lambda t: t[:-1]),
-    "short values": put("graph.value", lambda t: t[:-1]),
     "nan values": put("graph.value", lambda t: t * math.nan),
     "narrow summary": put("model.summary.hidden", lambda t: t[:, :2]),
     "short scaling": put("model.scaler.std", lambda t: t[:3]),
     "no scaling": drop("model.scaler.mean"),
-    "transposed weights": put("model.network.W1", lambda t: t.T),
     "double weights": put("model.network.W1", lambda t: t.double()),
     "infinite weights": put("model.network.W1", lambda t: t / 0),
     "baseline outside": put("baselines.gcn", lambda t: t + 9),
@@ -215,15 +151,20 @@ SPOILED_TENSORS = {
 }
 
 
+def refused(folder: Path, message: str = NOT_A_MODEL) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        load(folder)
+    assert str(folder / "model.") in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1_000
+
+
 @pytest.mark.parametrize("case", SPOILED_TENSORS)
 def test_tensors_that_do_not_fit_are_refused(case: str, saved: Path) -> None:
     tensors = load_file(saved / "model.safetensors")
     SPOILED_TENSORS[case](tensors)
     save_file(tensors, saved / "model.safetensors")
-    with pytest.raises(InputError, match=NOT_A_MODEL) as caught:
-        load(saved)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 1_000
+    refused(saved)
 
 
 @pytest.mark.parametrize(
@@ -236,11 +177,9 @@ def test_other_files_are_refused(content: bytes, saved: Path) -> None:
     whole = path.read_bytes()
     for spoiled in (content, whole[: len(whole) // 2]):
         path.write_bytes(spoiled)
-        with pytest.raises(InputError, match=r"model\.safetensors: can't be read"):
-            load(saved)
+        refused(saved, r"model\.safetensors: can't be read")
     path.unlink()
-    with pytest.raises(InputError, match=r"model\.safetensors: can't be read"):
-        load(saved)
+    refused(saved, r"model\.safetensors: can't be read")
 
 
 GARBLED = {
@@ -261,19 +200,13 @@ GARBLED = {
 @pytest.mark.parametrize("case", GARBLED)
 def test_garbled_descriptions_are_refused(case: str, saved: Path) -> None:
     (saved / "model.json").write_text(GARBLED[case], encoding="latin-1")
-    with pytest.raises(InputError, match=r"model\.json") as caught:
-        load(saved)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 1_000
+    refused(saved, r"model\.json")
 
 
 HUGE = {"in_channels": 10**12, "out_channels": 3}
 HOSTILE: dict[str, tuple[tuple[str, ...], Any]] = {
     "unknown method": (("method",), "rm -rf"),
-    "a number for a method": (("method",), 3),
     "a module for a method": (("model", "method"), "os:system"),
-    "a path for a method": (("model", "method"), "../../etc/passwd"),
-    "options as a list": (("config",), [1]),
     "a wrong option": (("config", "epochs"), "many"),
     "an unknown option": (("config", "nope"), 1),
     "no classes": (("classes",), None),
@@ -282,41 +215,35 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any]] = {
     "an unknown dtype": (("classes", "dtype"), "nothing"),
     "a dtype of structures": (("classes", "dtype"), "i4,(9,9,9,9,9,9,9,9,9)i8"),
     "one class name": (("graph", "class_names"), ["a"]),
-    "one node id": (("graph", "node_ids"), ["a"]),
     "a wrong schema of tables": (("graph", "table_schema"), {"columns": 3}),
     "a dtype of gigabytes": (("classes", "dtype"), "<U400000000"),
     "an unknown key": (("nope",), 1),
     "no stages": (("result", "seconds"), None),
-    "a model as a list": (("model",), []),
     "no model": (("model",), None),
     "huge layers": (("model", "shapes"), HUGE),
     "many layers": (("model", "config", "num_layers"), 10**9),
     "another width": (("model", "config", "hidden_channels"), 7),
     "an unknown norm": (("model", "config", "norm"), "loud"),
-    "an unknown scaling": (("model", "scaler"), {"kind": "magic"}),
     "an unknown source": (("model", "source", "method"), "x"),
     "no share": (("model", "eta"), math.nan),
     "a word for a number": (("model", "summary", "mean"), "x"),
-    "an unknown H": (("model", "summary", "nope"), 1),
     "billions of features": (("graph_summary", "num_features"), 10**10),
     "fewer features": (("graph_summary", "num_features"), 3),
     "another mode": (("result", "graph_mode"), "implicit"),
 }
 
 
+def rewrite(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    content = json.loads((folder / "model.json").read_text("utf-8"))
+    change(content)
+    (folder / "model.json").write_text(json.dumps(content))
+
+
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_descriptions_are_refused(case: str, saved: Path) -> None:
     (*path, last), value = HOSTILE[case]
-    content = place = json.loads((saved / "model.json").read_text("utf-8"))
-    for key in path:
-        place = place[key]
-    place[last] = value
-    (saved / "model.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=NOT_A_MODEL) as caught:
-        load(saved)
-    assert str(saved / "model.json") in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 1_000
+    rewrite(saved, lambda content: reduce(getitem, path, content).update({last: value}))
+    refused(saved)
 
 
 @pytest.mark.parametrize("weights", [[], [0.0, 0.0], [-1.0, 1.0], ["a", 1]], ids=str)
@@ -324,34 +251,19 @@ def test_weights_of_members_that_do_not_fit(
     weights: list[Any], quick_fit: Fit, tmp_path: Path
 ) -> None:
     save(quick_fit("auto"), tmp_path / "m")
-    content = json.loads((tmp_path / "m/model.json").read_text("utf-8"))
-    assert len(content["model"]["members"]) > 1
-    content["model"]["weights"] = weights
-    (tmp_path / "m/model.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=NOT_A_MODEL):
-        load(tmp_path / "m")
+    rewrite(tmp_path / "m", lambda content: content["model"].update(weights=weights))
+    refused(tmp_path / "m")
 
 
 def test_members_that_nest_without_end_are_refused(saved: Path) -> None:
-    content = json.loads((saved / "model.json").read_text("utf-8"))
-    model: Any = content["model"]
-    for _ in range(300):
-        model = {"method": "auto", "members": [model], "weights": [1.0]}
-    content["model"] = model
-    (saved / "model.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=NOT_A_MODEL):
-        load(saved)
+    def nest(content: dict[str, Any]) -> None:
+        for _ in range(300):
+            member = content["model"]
+            nested = {"method": "auto", "members": [member], "weights": [1.0]}
+            content["model"] = nested
 
-
-@pytest.mark.parametrize(
-    "key", ["elugcn", "method", "config", "classes", "graph", "model", "result"]
-)
-def test_a_missing_key_is_named(key: str, saved: Path) -> None:
-    content = json.loads((saved / "model.json").read_text("utf-8"))
-    del content[key]
-    (saved / "model.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=key):
-        load(saved)
+    rewrite(saved, nest)
+    refused(saved)
 
 
 def test_places_without_a_model(tmp_path: Path, saved: Path) -> None:
