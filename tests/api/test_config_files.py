@@ -88,29 +88,13 @@ def test_runs_and_flat_files(file: Path) -> None:
 
 
 REFUSED = {
-    "open bracket": ("a: [", r"own\.yaml, line 1: not valid YAML"),
-    "duplicate key": (
-        "a: 1\na: 2",
-        r"yaml, line 2: not valid YAML \(duplicate key 'a'\)",
-    ),
     "impossible date": ("when: 2025-99-99", "not valid YAML"),
     "python object": ("a: !!python/object/apply:os.system [ls]", "not valid YAML"),
     "endless brackets": ("[" * 5_000, "not valid YAML"),
-    "a list": ("- a\n- b", "expected 'key: value' lines"),
     "a word": ("word", "expected 'key: value' lines"),
-    "schema": ("schema: 9\nlr: 0.1", "expected schema 2"),
-    "options": ("options: 3", "options must hold 'key: value' lines"),
     "graph": ("options: {}\ngraph: cora", "graph must hold 'key: value' lines"),
-    "key of a run": ("options: {}\nsede: 3", "unknown option 'sede'.*mean 'seed'"),
-    "other method": (
-        "method: elu-gcn\noptions: {}",
-        "for method 'elu-gcn', not for 'gcn'",
-    ),
-    "no method": ("method: gnn\noptions: {}", "unknown method 'gnn'"),
     "list of methods": ("schema: 1\nmethod: [gcn]\noptions:", "unknown method"),
-    "typo": ("epocs: 3", r"unknown option 'epocs' of .*yaml; did you mean 'epochs'"),
     "unknown option": ("zzz: 3", r"unknown option 'zzz' of .*yaml; known: .*epochs"),
-    "value": ("epochs: many", "epochs must be a whole number; got 'many'"),
 }
 
 
@@ -121,16 +105,6 @@ def test_files_that_are_refused(case: str, file: Path) -> None:
     with pytest.raises(InputError, match=message) as caught:
         resolve_config("gcn", file=file)
     assert "\n" not in str(caught.value)
-
-
-def test_files_that_can_not_be_read(tmp_path: Path, file: Path) -> None:
-    with pytest.raises(InputError, match=r"own\.yaml: file not found"):
-        read_config_file(file)
-    with pytest.raises(InputError, match="can't be read"):
-        read_config_file(tmp_path)
-    file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="can't be read"):
-        read_config_file(file)
 
 
 def test_assignments() -> None:
