@@ -12,8 +12,14 @@ from elugcn.engine import CSR, normalized_adjacency
 from elugcn.errors import InputError
 from elugcn.insight import DiagnosisContext, suggest_labels
 from elugcn.insight import suggestion as module
-from elugcn.insight.coverage import greedy_cover, similarity, smoothed_directions
-from elugcn.insight.suggestion import default_pool, joint_prediction, need
+from elugcn.insight.suggestion import (
+    default_pool,
+    greedy_cover,
+    joint_prediction,
+    need,
+    similarity,
+    smoothed_directions,
+)
 from tests.insight.conftest import by_hand, mask, small
 
 
