@@ -25,22 +25,19 @@ def to_data(
     directed: bool = False,
     or_fewer: bool = False,
 ) -> Data:
-    """Make a graph from scikit-learn style input; ``check_data`` completes it.
+    """Make a graph without masks from scikit-learn style input.
+
+    ``check_data`` completes it. ``classes`` holds the labels in the user's dtype.
 
     Args:
         X: Features [n, d]: array, scipy sparse matrix, tensor or data frame.
         y: One label per row; -1, None, NaN or "" is unknown. None: all unknown.
         adjacency: Scipy sparse, dense or torch matrix [n, n]; integer pairs [2, E]; a
             networkx graph, whose nodes are row numbers or are listed in the order of
-            the rows; or None for the nearest neighbours of X (cosine for sparse X,
-            Euclidean otherwise).
+            the rows; or None for the nearest neighbours of X.
         n_neighbors: Neighbours per node, if no adjacency is given.
         directed: Treat edges as directed.
         or_fewer: If X has fewer rows, all of them are neighbours.
-
-    Returns:
-        A graph without masks. ``classes`` holds the labels in the user's dtype,
-        ``notes`` what was assumed.
     """
     x = as_features(X, "X")
     n = x.shape[0]

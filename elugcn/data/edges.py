@@ -18,14 +18,7 @@ def clean_edges(
 
     Self-loops, edges of weight 0 and repeats are dropped. Undirected edges are stored
     in both directions, with the larger weight if the two differ. The result is sorted
-    by source, then target.
-
-    Args:
-        source: Source of each edge, in 0..n-1.
-        target: Target of each edge, in 0..n-1.
-        weight: Finite weight >= 0 of each edge, or None if all are 1.
-        n: Number of nodes.
-        directed: Keep the direction instead of storing both.
+    by source, then target. Weights are finite and >= 0.
 
     Returns:
         ``edge_index`` [2, E]; ``edge_weight`` [E], or None if all are 1; and one

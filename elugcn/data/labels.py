@@ -13,22 +13,16 @@ Array = NDArray[Any]
 
 
 def encode_labels(y: Any, n: int) -> tuple[Tensor, Array]:
-    """Class numbers and classes of labels in any usual form.
+    """Class numbers [n], -1 where unknown, and the sorted classes in the user's dtype.
 
-    Args:
-        y: Integers, strings or booleans; -1, None, NaN and "" are unknown.
-        n: Number of nodes.
-
-    Returns:
-        int64 [n] with -1 where unknown, and the sorted classes in the user's dtype.
+    Labels are integers, strings or booleans; -1, None, NaN and "" are unknown.
     """
     labels = _as_array(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise InputError(
-            f"y has shape {list(labels.shape)}: expected one label per node, [{n}]"
-        )
+        shape = list(labels.shape)
+        raise InputError(f"y has shape {shape}: expected one label per node, [{n}]")
     if len(labels) != n:
         raise InputError(f"y has {len(labels):,} labels but X has {n:,} rows")
     kind = labels.dtype.kind
@@ -45,9 +39,8 @@ def encode_labels(y: Any, n: int) -> tuple[Tensor, Array]:
     if classes.dtype.kind == "f":
         wrong = classes[~np.isfinite(classes) | (classes != np.floor(classes))]
         if len(wrong):
-            raise InputError(
-                f"y holds {wrong[0]}: expected classes, not continuous numbers"
-            )
+            expected = "expected classes, not continuous numbers"
+            raise InputError(f"y holds {wrong[0]}: {expected}")
     encoded = torch.full((n,), -1)
     encoded[torch.from_numpy(known)] = torch.from_numpy(codes)
     return encoded, classes
@@ -87,14 +80,7 @@ def _plain(labels: Array) -> Array:
 
 
 def check_labels(y: Any, n: int, notes: list[str], *, required: bool) -> Tensor:
-    """Class numbers of a PyG graph as a new int64 tensor [n], -1 where unknown.
-
-    Args:
-        y: ``data.y``, whatever it is.
-        n: Number of nodes.
-        notes: Gets a sentence on what was changed.
-        required: Whether missing labels are refused.
-    """
+    """Class numbers from ``data.y`` as a new int64 tensor [n], -1 where unknown."""
     if y is None and not required:
         return torch.full((n,), -1)
     wanted = f"one class number per node, int64 [{n}], -1 where unknown"

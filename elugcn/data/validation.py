@@ -61,9 +61,6 @@ def check_data(
         directed: Treat edges as directed; None follows ``data.directed``.
         require_labels: False accepts a graph to predict on: labels and training nodes
             may be absent, and no split is made.
-
-    Raises:
-        InputError: The graph cannot be used; the message says why.
     """
     if not isinstance(data, Data):
         raise InputError(

@@ -60,9 +60,6 @@ def load_dataset(
         directed: Treat edges as directed, where they were published so.
         download: Whether missing files may be downloaded.
         **options: Further options of the dataset (see ``DatasetInfo.options``).
-
-    Raises:
-        InputError: An option is wrong, or a file is missing or damaged.
     """
     info = dataset_info(name)
     split = _whole("split", split, 0)

@@ -68,10 +68,9 @@ def read_planetoid(name: str, *paths: Path) -> Data:
     Embeddings" (ICML 2016). To know:
 
     - The test nodes are stored in a shuffled order that ``test.index`` undoes.
-    - Fifteen numbers within Citeseer's test range belong to no test node. They become
-      nodes without features, as in PyTorch Geometric, and like there get class 0 in
-      ``y``, although nobody knows their class. They are in no mask, and the extra mask
-      ``label_known`` says which they are, so that no label is ever drawn from them.
+    - Fifteen numbers within Citeseer's test range belong to no test node. As in PyTorch
+      Geometric, they become nodes without features of class 0, in no mask. Their class
+      is not known: ``label_known`` excludes them, so that no label is drawn from them.
     - The adjacency lists repeat edges and contain self-loops: Cora's 5,429 citations
       are 5,278 distinct undirected edges.
     """
@@ -89,12 +88,9 @@ def read_planetoid(name: str, *paths: Path) -> Data:
     ):
         matrix[: len(known)] = known
         matrix[test_index] = tested
-    stop = train.shape[0] + _PLANETOID_VAL
-    masks = Split(
-        train=as_mask(np.arange(train.shape[0]), n),
-        val=as_mask(np.arange(train.shape[0], stop), n),
-        test=as_mask(test_index, n),
-    )
+    nodes, n_train = np.arange(n), train.shape[0]
+    stop = n_train + _PLANETOID_VAL
+    masks = nodes < n_train, (nodes >= n_train) & (nodes < stop), as_mask(test_index, n)
     source = np.repeat(list(graph), [len(near) for near in graph.values()])
     target = np.array([node for near in graph.values() for node in near])
     y, names = one_hot.argmax(axis=1), _PLANETOID_CLASSES[name].split()
@@ -146,10 +142,9 @@ def read_facebook(path: Path, split: int) -> Data:
     """Facebook100: friendships within American colleges in 2005.
 
     Traud, Mucha and Porter, "Social structure of Facebook networks" (2012). The class
-    is the student/faculty flag, column 0 of ``local_info``. The other six columns
-    (gender, major, second major, dormitory, year, high school) are the features, one
-    column per value that occurs. 60/20/20 of the nodes with a class train, validate
-    and test. To know:
+    is the student/faculty flag. Gender, major, second major, dormitory, year and high
+    school are the features, one column per value that occurs. 60/20/20 of the nodes
+    with a class train, validate and test. To know:
 
     - 0 means missing, in every column: such a node has class -1 and is in no mask, or
       has no 1 among the columns of that feature.

@@ -52,11 +52,7 @@ class _Unpickler(pickle._Unpickler):
 
 
 def load_pickle(path: Path) -> Any:
-    """The numpy array, scipy matrix or dictionary in a Planetoid file.
-
-    Raises:
-        InputError: The file asks for a name that is not admitted, or is damaged.
-    """
+    """The numpy array, scipy matrix or dictionary in a Planetoid file."""
     # A damaged pickle fails in whichever way its bytes happen to spell out.
     with reading(path, "not a Planetoid pickle"), path.open("rb") as file:
         # Python 2 wrote byte strings; latin1 maps each byte to one character, from

@@ -70,9 +70,6 @@ def load_tables(
     Returns:
         The graph with ``node_ids``, ``feature_names``, ``table_schema`` and ``notes``.
         ``check_data`` and every fit validate it and split it if there is no split.
-
-    Raises:
-        InputError: A file or an argument is wrong; the message names the place.
     """
     training = schema is None
     check_kind(features)

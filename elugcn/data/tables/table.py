@@ -135,7 +135,7 @@ class Table:
             raise self.error(problem, name)
         try:
             strings = cells.cast(pa.large_string()).fill_null("")
-            text = pa.concat_arrays(pc.utf8_trim_whitespace(strings).chunks or [_EMPTY])
+            text = pc.utf8_trim_whitespace(strings).combine_chunks()
         except pa.ArrowInvalid:  # bytes that Parquet calls a string
             raise self.error("is not UTF-8", name) from None
         if not breaks and not self._parquet:
@@ -173,7 +173,9 @@ class Table:
 
     # Messages
 
-    def error(self, message: str, name: str | None = None, *rows: int) -> InputError:
+    def error(
+        self, message: str, name: str | int | None = None, *rows: int
+    ) -> InputError:
         """The error that names the file, the lines (of rows from 0) and the column."""
         if not rows:
             column = "" if name is None else f"column {name!r} "
@@ -273,11 +275,9 @@ class Table:
             text = pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
             row = pc.index(pc.not_equal(text, ""), True).as_py()
             if row >= 0:
-                raise InputError(
-                    f"{self.path}, line {self._line(row)}, column {i + 1}: "
-                    f"{text[row].as_py()!r} is in one of several columns without a "
-                    "name; name them or clear the cell"
-                )
+                found = f"{text[row].as_py()!r} is in one of several columns"
+                problem = f"{found} without a name; name them or clear the cell"
+                raise self.error(problem, i + 1, row)
 
     def _refuse_other_kinds(self) -> None:
         """Refuse a file whose first bytes are of another kind than its name says."""
@@ -309,12 +309,10 @@ class Table:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         if isinstance(error, UnicodeError) or "UTF8" in reason:
             with self._open("rb") as file:
-                lines = enumerate(file, start=1)
-                wrong = (
-                    n for n, raw in lines if raw.decode(errors="ignore").encode() != raw
-                )
-                place = f"{self.path}, line {next(wrong, 1)}"
-            return InputError(f"{place}: is not UTF-8; save it as CSV in UTF-8")
+                right = [raw.decode(errors="ignore").encode() == raw for raw in file]
+            wrong = right.index(False) + 1 if False in right else 1
+            problem = "is not UTF-8; save it as CSV in UTF-8"
+            return InputError(f"{self.path}, line {wrong}: {problem}")
         if "columns, got" in reason:
             for line, last, cells in self._records():
                 if len(cells) != len(self.names):
@@ -324,9 +322,6 @@ class Table:
                         f"{len(self.names)} as in the header{hint}"
                     )
         return self.error(f"cannot be read: {reason}")
-
-
-_EMPTY = pa.array([], pa.large_string())
 
 
 def is_number(cell: str) -> bool:
