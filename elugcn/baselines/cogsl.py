@@ -36,8 +36,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -62,6 +62,7 @@ from elugcn.engine import (
     dropout_linear,
     normalized_adjacency,
     row_softmax,
+    some_entries,
     spmm,
 )
 from elugcn.methods.options import (
@@ -117,56 +118,44 @@ def topk_pagerank(adj: CSR, alpha: float, k: int, steps: int = STEPS) -> CSR:
     O(steps·n·nnz(Â)) time, O(n·k) memory.
     """
     n, device = adj.shape[0], adj.col.device
-    k, size = min(k, n), max(1, BLOCK // max(1, n))
     # Allocated before the blocks: small results kept between large ones that are freed
     # would leave holes in memory.
-    column = torch.empty(n, k, dtype=torch.long, device=device)
-    value = torch.empty(n, k, device=device)
-    for start in range(0, n, size):
-        rows = torch.arange(start, min(start + size, n), device=device)
+    column = torch.empty(n, min(k, n), dtype=torch.long, device=device)
+    value = torch.empty(column.shape, device=device)
+    for rows in torch.split(torch.arange(n, device=device), max(1, BLOCK // n)):
         restart = torch.zeros(n, rows.numel(), device=device)
-        restart[rows, rows - start] = 1.0
+        restart[rows, rows - rows[0]] = 1.0
         z = restart
         for _ in range(steps):
             z = (adj.T @ z).mul_(1.0 - alpha).add_(restart, alpha=alpha)
-        largest, at = torch.topk(z.T, k, dim=1)
+        largest, at = z.T.topk(column.size(1), dim=1)
         column[rows], order = at.sort(dim=1)
         value[rows] = largest.gather(1, order)
     stored = value > 0
     return pattern_of(stored.sum(dim=1), column[stored]).with_values(value[stored])
 
 
-@dataclass(frozen=True, eq=False)
-class View:
+class View(NamedTuple):
     """A view V_i, and where the entries of V' + V'ᵀ come from."""
 
     given: CSR  # V_i
-    both: CSR  # the pattern of V_i + V_iᵀ
-    here: Tensor  # the place of each of its entries (u, v) in V_i; nnz(V_i): nowhere
-    there: Tensor  # the place of (v, u)
+    both: CSR  # The pattern of V_i + V_iᵀ
+    places: Tensor  # Where in it the entries (u, v) of V_i are, then all (v, u)
 
     @classmethod
     def of(cls, given: CSR) -> View:
         """Lay out V + Vᵀ, O(nnz log nnz)."""
-        n, nnz = given.shape[0], given.nnz
-        row, col = given.row, given.col.long()
-        key = row * n + col
-        union = torch.unique(torch.cat([key, col * n + row]))
-        u, v = union // n, union % n
-
-        def places(wanted: Tensor) -> Tensor:
-            at = torch.searchsorted(key, wanted).clamp_(max=max(0, nnz - 1))
-            return torch.where(key[at] == wanted, at, nnz) if nnz else at
-
-        both = pattern_of(torch.bincount(u, minlength=n), v)
+        n, row, col = given.n_cols, given.row, given.col.long()
+        keys = torch.cat([row * n + col, col * n + row])
+        union, places = torch.unique(keys, return_inverse=True)
+        both = pattern_of(torch.bincount(union // n, minlength=n), union % n)
         # The transpose of a symmetric Â is no use: π is not symmetric.
-        given = replace(given, symmetric=False)
-        return cls(given, both, places(union), places(v * n + u))
+        return cls(replace(given, symmetric=False), both, places)
 
     def symmetric(self, value: Tensor, self_loops: bool = True) -> Propagation:
         """V'' for the entries of V', with gradients to them; O(nnz)."""
-        value = F.pad(value, (0, 1))
-        weight = value.index_select(0, self.here) + value.index_select(0, self.there)
+        weight = value.new_zeros(self.both.nnz)
+        weight = weight.index_add(0, self.places, value.repeat(2))
         return Propagation(self.both, weight, self_loops)
 
 
@@ -259,32 +248,21 @@ class CoGSLNetwork(nn.Module):
         return self.classify(inputs.x, self.views(inputs))[0][-1]
 
 
-@dataclass(frozen=True, eq=False)
-class Anchors:
-    """Rows ``nodes`` of a view V'': their pattern and the places of its entries."""
+class Anchors(NamedTuple):
+    """Some nodes, and the entries of their rows in each view."""
 
     nodes: Tensor
-    part: CSR
-    places: Tensor
+    # Where the entries are, and their pattern: the rows of other nodes are empty.
+    parts: list[tuple[Tensor, CSR]]
 
     @classmethod
-    def of(cls, view: Propagation, nodes: Tensor) -> Anchors:
-        """The rows ``nodes`` of a view, O(their entries)."""
-        start = view.matrix.crow.long()
-        count = (start[1:] - start[:-1])[nodes]
-        shift = (start[nodes] - count.cumsum(0) + count).repeat_interleave(count)
-        places = torch.arange(shift.numel(), device=shift.device) + shift
-        part = pattern_of(count, view.matrix.col[places], view.matrix.n_cols)
-        return cls(nodes, part, places)
-
-    def rows(self, view: Propagation, z: Tensor) -> Tensor:
-        """These rows of V'' Z, with gradients to both."""
-        z = z * view.scale
-        value = view.matrix.value.index_select(0, self.places)
-        out = self.part.with_values(value) @ z
-        if view.self_loops:
-            out = out + z.index_select(0, self.nodes)
-        return out * view.scale.index_select(0, self.nodes)
+    def of(cls, views: Sequence[Propagation], nodes: Tensor) -> Anchors:
+        """The rows of some nodes, O(nnz)."""
+        wanted = torch.zeros(views[0].matrix.n_cols, device=nodes.device)
+        wanted[nodes] = 1.0
+        places = [wanted[v.matrix.row].nonzero().squeeze(1) for v in views]
+        pairs = zip(views, places, strict=True)
+        return cls(nodes, [(at, some_entries(v.matrix, at)) for v, at in pairs])
 
 
 class MutualInformation(nn.Module):
@@ -301,22 +279,20 @@ class MutualInformation(nn.Module):
         self.slopes = nn.ModuleList(nn.PReLU() for _ in range(3))
         self.project = nn.Sequential(nn.Linear(h, h), nn.ELU(), nn.Linear(h, h))
 
-    def encoded(self, x: Features) -> Tensor:
-        """X W of the three encoders side by side, n×3h."""
-        return dropout_linear(x, self.weight, 0.0)
-
-    def forward(
-        self, encoded: Tensor, fused: Fused, anchors: Sequence[Anchors]
-    ) -> Tensor:
-        """L_mi of a sample, ``anchors`` in each view, for X W ``encoded``."""
-        own = encoded.chunk(3, dim=1)
-        first, second = (
-            a.rows(v, torch.cat([own[i], own[2]], dim=1)).chunk(2, dim=1)
-            for i, (a, v) in enumerate(zip(anchors, fused.graphs, strict=True))
+    def forward(self, x: Features, fused: Fused, anchors: Anchors) -> Tensor:
+        """L_mi of the anchors."""
+        x1, x2, x3 = dropout_linear(x, self.weight, 0.0).chunk(3, dim=1)
+        near, far = (
+            (view.entries(*part) @ torch.cat([own, x3], dim=1))
+            .index_select(0, anchors.nodes)
+            .chunk(2, dim=1)
+            for view, part, own in zip(
+                fused.graphs, anchors.parts, (x1, x2), strict=True
+            )
         )
-        beta = fused.beta.index_select(0, anchors[0].nodes)
-        both = beta[:, :1] * first[1] + beta[:, 1:] * second[1]
-        parts = zip((first[0], second[0], both), self.biases, self.slopes, strict=True)
+        beta = fused.beta.index_select(0, anchors.nodes)
+        both = beta[:, :1] * near[1] + beta[:, 1:] * far[1]
+        parts = zip((near[0], far[0], both), self.biases, self.slopes, strict=True)
         one, two, star = (self.project(slope(z + b)) for z, b, slope in parts)
         to_fused = info_nce(star, one, self.tau) + info_nce(star, two, self.tau)
         return 0.3 * info_nce(one, two, self.tau) + 0.35 * to_fused
@@ -363,18 +339,16 @@ class CoGSLObjective(BaselineObjective[CoGSLNetwork, CoGSLConfig]):
 
     def learn_views(self, turn: int) -> None:
         """Turn (a)."""
-        parameters = list(self.model.estimators.parameters())
         anchors = self.sample()
-        with torch.no_grad():
-            encoded = self.mutual.encoded(self.inputs.x)
-        weight = self.config.compression(turn)
         for _ in range(self.config.view_steps):
-            views = self.model.views(self.inputs)
-            logits, fused = self.model.classify(self.inputs.x, views)
-            information = self.mutual(encoded, fused, anchors)
+            logits, fused = self.model.classify(
+                self.inputs.x, self.model.views(self.inputs)
+            )
+            information = self.mutual(self.inputs.x, fused, anchors)
+            weight = self.config.compression(turn)
             loss = self.classification(logits) - weight * information
             self.of_views.zero_grad()
-            loss.backward(inputs=parameters)
+            loss.backward(inputs=list(self.model.estimators.parameters()))
             self.of_views.step()
         if self.config.view_steps:
             self.decay.step()
@@ -388,17 +362,14 @@ class CoGSLObjective(BaselineObjective[CoGSLNetwork, CoGSLConfig]):
             _, fused = self.model.classify(self.inputs.x, self.views)
         anchors = self.sample()
         for _ in range(self.config.mi_steps):
-            encoded = self.mutual.encoded(self.inputs.x)
-            loss = self.mutual(encoded, fused, anchors)
             self.of_mi.zero_grad()
-            loss.backward()
+            self.mutual(self.inputs.x, fused, anchors).backward()
             self.of_mi.step()
 
-    def sample(self) -> list[Anchors]:
-        """The nodes that InfoNCE compares in this turn, in each view."""
-        n = self.inputs.num_nodes
-        nodes = torch.randperm(n)[: self.config.anchors].to(self.train_index.device)
-        return [Anchors.of(v, nodes) for v in self.views]
+    def sample(self) -> Anchors:
+        """The nodes that InfoNCE compares in this turn."""
+        nodes = torch.randperm(self.inputs.num_nodes)[: self.config.anchors]
+        return Anchors.of(self.views, nodes.to(self.train_index.device))
 
     @torch.no_grad()
     def fixed_views(self) -> list[Propagation]:

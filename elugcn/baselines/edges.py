@@ -9,6 +9,7 @@ the rows before and after the product with W. Gradients reach every edge weight.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Protocol
 
 import torch
@@ -50,6 +51,12 @@ class Propagation:
         z = z * self.scale
         out = self.matrix @ z
         return (out + z if self.self_loops else out) * self.scale
+
+    def entries(self, places: Tensor, pattern: CSR) -> Propagation:
+        """Only the weights at some places, with a pattern of their own."""
+        some = copy(self)
+        some.matrix = pattern.with_values(self.matrix.value.index_select(0, places))
+        return some
 
 
 class EdgeScorer(nn.Module):
