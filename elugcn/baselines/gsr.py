@@ -35,8 +35,6 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -44,7 +42,7 @@ from torch import Tensor, nn
 from elugcn.baselines.common import InputDropoutConfig, Starts, suggest_learned
 from elugcn.baselines.netmf import netmf_embedding
 from elugcn.baselines.similar_nodes import best_pairs, least_similarity
-from elugcn.engine import CSR, Features, GraphInputs, normalized_adjacency
+from elugcn.engine import CSR, Features, GraphInputs, normalized_adjacency, row_sum
 from elugcn.methods.contract import FitContext, FitResult
 from elugcn.methods.network import NetworkMethod, Supervised, fit_network
 from elugcn.methods.options import (
@@ -91,7 +89,6 @@ class HeldOut:
     def __init__(self, graph: CSR) -> None:
         self.graph = graph
         self.pairs = (graph.row < graph.col).nonzero().squeeze(1)
-        self.degree = (graph.crow[1:] - graph.crow[:-1]).float()
         # Sorted by column and row: for each entry (i, j) the place of (j, i).
         self.mirrored = torch.argsort(graph.col, stable=True)
 
@@ -99,14 +96,10 @@ class HeldOut:
         """D^-½ A D^-½ of the other edges; each edge is named once, O(E)."""
         graph = self.graph
         value = torch.ones_like(graph.value)
-        value[entries] = 0.0
-        value[self.mirrored[entries]] = 0.0
-        ends = torch.cat([graph.row[entries], graph.col[entries].long()])
-        left = self.degree - torch.bincount(ends, minlength=graph.n_cols)
-        root = left.rsqrt().masked_fill_(left == 0, 0.0)
-        value.mul_(root.index_select(0, graph.row))
-        value.mul_(root.index_select(0, graph.col))
-        return CSR(graph.crow, graph.col, value, graph.n_cols, symmetric=True)
+        value[entries] = value[self.mirrored[entries]] = 0.0
+        root = row_sum(graph, value).rsqrt().nan_to_num(posinf=0.0)
+        value *= root.index_select(0, graph.row) * root.index_select(0, graph.col)
+        return replace(graph.with_values(value), symmetric=True)
 
     def whole(self) -> CSR:
         """D^-½ A D^-½ of all edges."""
@@ -121,12 +114,10 @@ class Encoders(nn.Module):
         self.encoders = nn.ModuleList(
             TwoViewGCN(d, width, width, dropout=0.0) for d in channels
         )
+        inner = DECODER_CHANNELS
         self.decoders = nn.ModuleList(
             nn.Sequential(
-                nn.Linear(width, DECODER_CHANNELS),
-                nn.ELU(),
-                nn.Linear(DECODER_CHANNELS, width),
-                nn.ELU(),
+                nn.Linear(width, inner), nn.ELU(), nn.Linear(inner, width), nn.ELU()
             )
             for _ in channels
         )
@@ -135,20 +126,17 @@ class Encoders(nn.Module):
         self,
         queries: Sequence[Tensor],
         keys: Sequence[Tensor],
-        positive: Tensor,
-        negatives: Tensor,
+        nodes: tuple[Tensor, Tensor],
         intra: float,
     ) -> Tensor:
         """L of a batch: queries B×h and the keys of all nodes, n×h, of each view.
 
-        Query i should find the node ``positive[i]`` among the ``negatives``.
+        Each query should find one node, its positive, among the negatives.
         """
         total = queries[0].new_zeros(())
         for a, b in ((0, 1), (1, 0)):
-            within = contrast(queries[a], keys[a], positive, negatives)
-            across = contrast(
-                self.decoders[a](queries[a]), keys[b], positive, negatives
-            )
+            within = contrast(queries[a], keys[a], *nodes)
+            across = contrast(self.decoders[a](queries[a]), keys[b], *nodes)
             total = total + intra * within / 2 + (1.0 - intra) * across / 2
         return total
 
@@ -184,11 +172,14 @@ def pretrain(
     The graph is a symmetric pattern without diagonal, ``xs`` the features of both
     views. O(steps · (nnz(X)·h + E·h + B·N·h)) time, O(E + B·N) memory.
     """
-    width, device = config.hidden_channels, graph.value.device
-    views = Encoders([x.shape[1] for x in xs], width).to(device)
+    device = graph.value.device
+    views = Encoders([x.shape[1] for x in xs], config.hidden_channels).to(device)
     held = HeldOut(graph)
-    if not held.pairs.numel():
+    edges = held.pairs.numel()
+    if not edges:
         return views
+    # In a small graph enough edges have to be left to carry messages.
+    batch = max(1, min(config.pretrain_batch, edges // 4))
     slow = deepcopy(views.encoders).eval().requires_grad_(False)
     optimizer = torch.optim.Adam(
         views.parameters(), config.pretrain_lr, weight_decay=WEIGHT_DECAY, fused=True
@@ -196,8 +187,19 @@ def pretrain(
     with progress.stage("pre-training", config.pretrain_steps) as advance:
         for step in range(config.pretrain_steps):
             optimizer.param_groups[0]["lr"] = learning_rate(step, config)
+            entries = held.pairs[torch.randperm(edges, device=device)[:batch]]
+            forward = torch.rand(batch, device=device) < 0.5
+            directed = torch.where(forward, entries, held.mirrored[entries])
+            u, v = graph.row[directed], graph.col[directed].long()
+            # A node is negative as often as it ends an edge, as in a queue of keys.
+            ends = torch.randint(graph.nnz, (config.negatives,), device=device)
+            adj = held.without(entries)
+            queries = [z[u] for z in encode(views.encoders, xs, adj)]
+            with torch.no_grad():
+                keys = [F.normalize(z) for z in encode(slow, xs, adj)]
+            nodes = v, graph.col[ends].long()
+            loss = views.loss(queries, keys, nodes, config.intra)
             optimizer.zero_grad(set_to_none=True)
-            loss = _batch_loss(views, slow, xs, held, config)
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             follow(slow, views.encoders, config.momentum)
@@ -212,39 +214,13 @@ def follow(copy: nn.Module, model: nn.Module, momentum: float) -> None:
         slow.lerp_(fast, 1.0 - momentum)
 
 
-def _batch_loss(
-    views: Encoders,
-    slow: nn.ModuleList,
-    xs: Sequence[Features],
-    held: HeldOut,
-    config: GSRConfig,
-) -> Tensor:
-    graph, device = held.graph, held.graph.value.device
-    # In a small graph enough edges have to be left to carry messages.
-    count = max(1, min(config.pretrain_batch, held.pairs.numel() // 4))
-    entries = held.pairs[torch.randperm(held.pairs.numel(), device=device)[:count]]
-    forward = torch.rand(count, device=device) < 0.5
-    directed = torch.where(forward, entries, held.mirrored[entries])
-    u, v = graph.row[directed], graph.col[directed].long()
-    # A node is negative as often as it is the end of an edge, as in a queue of keys.
-    ends = torch.randint(graph.nnz, (config.negatives,), device=device)
-    other = graph.col[ends].long()
-    adj = held.without(entries)
-    queries = [z[u] for z in encode(views.encoders, xs, adj)]
-    with torch.no_grad():
-        keys = [F.normalize(z) for z in encode(slow, xs, adj)]
-    return views.loss(queries, keys, v, other, config.intra)
-
-
 def undirected(graph: CSR) -> CSR:
     """A one for every pair of different nodes joined in either direction, O(E)."""
-    a = sp.csr_array(graph.to_scipy())
-    a.data = np.ones_like(a.data)
-    a = sp.csr_array(a + a.T)
-    a.setdiag(0.0)
-    a.eliminate_zeros()
-    a.data = np.ones_like(a.data)
-    return CSR.from_scipy(a, symmetric=True).to(graph.value.device)
+    a: Any = graph.to_scipy()
+    joined = (abs(a) + abs(a.T)).sign()
+    joined.setdiag(0.0)
+    joined.eliminate_zeros()
+    return CSR.from_scipy(joined, symmetric=True).to(graph.value.device)
 
 
 def joint_embedding(views: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
@@ -254,13 +230,14 @@ def joint_embedding(views: Sequence[Tensor], weights: Sequence[float]) -> Tensor
     [0, 1]: s_ij = Σ_view w (cos_ij − min cos) / (1 − min cos). Where two views count,
     the smallest cosine takes O(n²·h / 2).
     """
-    used = [(F.normalize(z), w) for z, w in zip(views, weights, strict=True) if w]
-    if len(used) == 1:
-        return used[0][0]
     scaled = []
-    for z, weight in used:
-        span = max(1.0 - least_similarity(z), torch.finfo(z.dtype).eps)
-        scaled.append(z * (weight / span) ** 0.5)
+    for view, weight in zip(views, weights, strict=True):
+        z = F.normalize(view)
+        if weight == 1.0:
+            return z
+        if weight:
+            span = max(1.0 - least_similarity(z), torch.finfo(z.dtype).eps)
+            scaled.append(z * (weight / span) ** 0.5)
     return torch.cat(scaled, dim=1)
 
 

@@ -89,7 +89,7 @@ def test_loss_weighs_views_and_decoded_views(intra: float) -> None:
     within = (contrast(q[0], k[0], *nodes) + contrast(q[1], k[1], *nodes)) / 2
     decoded = views.decoders[0](q[0]), views.decoders[1](q[1])
     across = contrast(decoded[0], k[1], *nodes) + contrast(decoded[1], k[0], *nodes)
-    ours = views.loss(q, k, *nodes, intra)
+    ours = views.loss(q, k, nodes, intra)
     torch.testing.assert_close(ours, intra * within + (1 - intra) * across / 2)
 
 
