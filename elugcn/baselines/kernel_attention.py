@@ -52,43 +52,10 @@ def kernel_features(
     x: Tensor, projection: Tensor, tau: float = 1.0, keys: bool = False
 ) -> Tensor:
     """φ, H×n×M: of queries up to a factor each, of ``keys`` up to one per head."""
-    out: Tensor = _Features.apply(x, projection, tau, keys)  # type: ignore[no-untyped-call]
-    return out
-
-
-class _Features(torch.autograd.Function):
-    """x ↦ exp(w_mᵀ x' − ‖x'‖²/2 − the largest of them) + ε.
-
-    The largest is that of each row or, if ``shared``, of each head. Computed in one
-    array: autograd would make six of its size and keep three of them.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, projection: Tensor, tau: float, shared: bool
-    ) -> Tensor:
-        heads, n, width = x.shape
-        ctx.scale = tau**-0.5 * width**-0.25
-        rows = _rows(x)
-        out: Tensor = rows @ (projection.T * ctx.scale)
-        size = torch.linalg.vector_norm(rows, dim=1, keepdim=True).square_()
-        out.sub_(size, alpha=ctx.scale**2 / 2)
-        out = out.view(n, heads, -1).transpose(0, 1)
-        out.sub_(out.amax(dim=(1, 2) if shared else 2, keepdim=True))
-        out.exp_().add_(EPSILON)
-        ctx.save_for_backward(x, projection, out)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, projection, out = ctx.saved_tensors
-        heads, n, _ = x.shape
-        g = _rows((out - EPSILON).mul_(grad))
-        grad_x = g @ (projection * ctx.scale)
-        total = g.sum(dim=1, keepdim=True)
-        grad_x.addcmul_(_rows(x), total, value=-(ctx.scale**2))
-        return grad_x.view(n, heads, -1).transpose(0, 1), None, None, None
+    x = x * (tau**-0.5 * x.size(2) ** -0.25)
+    exponent = x @ projection.T - x.square().sum(dim=2, keepdim=True) / 2
+    largest = exponent.detach().amax(dim=(1, 2) if keys else 2, keepdim=True)
+    return (exponent - largest).exp() + EPSILON
 
 
 def kernel_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -109,10 +76,8 @@ def noisy_attention(
     # The heads of a node are rows below each other: one gather takes them all.
     heads = index.size(0)
     place = index * heads + torch.arange(heads, device=index.device)[:, None, None]
-    k, v = (
-        _rows(x).index_select(0, place.view(-1)).view(*index.shape, -1)
-        for x in (key, value)
-    )
+    rows = (x.transpose(0, 1).reshape(-1, x.size(2)) for x in (key, value))
+    k, v = (x.index_select(0, place.view(-1)).view(*index.shape, -1) for x in rows)
     k = k * weight[..., None]
     return mix(query, torch.cat([k.mT @ v, k.sum(dim=2).unsqueeze(3)], dim=3))
 
@@ -197,11 +162,6 @@ def link_log_likelihood(
     kernel = torch.stack([pair_products(links, q, k) for q, k in heads])
     likelihood = kernel.log() - total.log().index_select(1, links.row)
     return (likelihood * weight).mean()
-
-
-def _rows(x: Tensor) -> Tensor:
-    """H×n×k as n·H×k, the heads of a node one below the other."""
-    return x.transpose(0, 1).reshape(-1, x.size(2))
 
 
 def _by_draw(rows: Tensor, draws: int) -> Tensor:

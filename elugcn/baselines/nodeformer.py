@@ -209,27 +209,22 @@ def wider_graphs(adj: CSR, order: int) -> list[CSR]:
     """
     graphs = [adj][:order]
     while len(graphs) < order:
-        graphs.append(_squared(graphs[-1], len(graphs) + 1))
+        a = sp.csr_array(graphs[-1].to_scipy())
+        a.data = np.ones_like(a.data)
+        blocks: list[sp.csr_array] = []
+        for start in range(0, a.shape[0], BLOCK):
+            blocks.append(a[start : start + BLOCK] @ a)
+            if sum(block.nnz for block in blocks) > MAX_ENTRIES:
+                raise InputError(
+                    f"rb_order={len(graphs) + 1}: joining neighbours of neighbours "
+                    f"gives more than {MAX_ENTRIES:,} edges on this graph; "
+                    f"use rb_order={len(graphs)}"
+                )
+        target, source = sp.coo_array(sp.vstack(blocks)).coords
+        edges = torch.from_numpy(np.stack([source, target]).astype(np.int64))
+        wider = normalized_adjacency(edges, a.shape[0], self_loops=False)
+        graphs.append(wider.to(adj.value.device))
     return graphs
-
-
-def _squared(adj: CSR, order: int) -> CSR:
-    a = sp.csr_array(adj.to_scipy())
-    a.data = np.ones_like(a.data)
-    blocks, total = [], 0
-    for start in range(0, a.shape[0], BLOCK):
-        blocks.append(a[start : start + BLOCK] @ a)
-        total += blocks[-1].nnz
-        if total > MAX_ENTRIES:
-            raise InputError(
-                f"rb_order={order}: joining neighbours of neighbours gives more than "
-                f"{MAX_ENTRIES:,} edges on this graph; use rb_order={order - 1}"
-            )
-    joined = sp.coo_array(sp.vstack(blocks))
-    target, source = (torch.from_numpy(i.astype(np.int64)) for i in joined.coords)
-    edges = torch.stack([source, target])
-    wider = normalized_adjacency(edges, a.shape[0], self_loops=False)
-    return wider.to(adj.value.device)
 
 
 class NodeFormerObjective(BaselineObjective[NodeFormerNetwork, NodeFormerConfig]):
