@@ -1,3 +1,4 @@
+import argparse
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -7,6 +8,14 @@ from typing import Any
 import hypothesis
 import pytest
 import torch
+
+# The package reads these when it is imported. Conftest files of its parts import it
+# before pytest has read its options.
+_options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+_options.add_argument("--engine", default=os.environ.get("ELUGCN_ENGINE", "fast"))
+os.environ["ELUGCN_ENGINE"] = _options.parse_known_args()[0].engine
+# The reference fills what an operation consumes with NaN: nobody may read it again.
+os.environ["ELUGCN_CHECK_CONSUMED"] = "1"
 
 # The graphs are small: a second thread gains nothing, and on a busy machine the two
 # wait for each other.
@@ -27,16 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--engine",
         choices=("fast", "reference"),
-        default=os.environ.get("ELUGCN_ENGINE", "fast"),
+        default=os.environ["ELUGCN_ENGINE"],
         help="run everything on this implementation of the engine",
     )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    # The package reads it when it is imported, which is after this.
-    os.environ["ELUGCN_ENGINE"] = config.getoption("--engine")
-    # The reference fills what an operation consumes with NaN: nobody may read it again.
-    os.environ["ELUGCN_CHECK_CONSUMED"] = "1"
 
 
 def pytest_report_header() -> str:
