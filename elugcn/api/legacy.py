@@ -114,7 +114,9 @@ def _two_view(facts: Content, tensors: Tensors) -> Part:
     source = facts["source_kind"], facts["source"], below("source.", tensors)
     given, own = _read(*source)
     summary = {k: v for k, v in tensors.items() if k.startswith("summary.")}
-    extra = {"eta": facts["eta"], "summary": facts["summary"], "source": given}
+    how = dict(facts["summary"])
+    extra = {"eta": facts["eta"], "mean": how.pop("mean"), "source": given}
+    description["config"] |= how  # scaling, h_output
     return description | extra, weights | summary | under("source", own)
 
 

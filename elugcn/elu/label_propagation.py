@@ -19,11 +19,9 @@ LabelGraph = Literal["edges", "coupled"]
 
 
 class Propagation(Protocol):
-    """Anything that multiplies a dense matrix: Â, S*, ``Coupled``."""
+    """Anything that multiplies a dense matrix of n rows: Â, S*, ``Coupled``."""
 
-    def __matmul__(self, z: Tensor, /) -> Tensor:
-        """The product with a matrix of n rows."""
-        ...
+    def __matmul__(self, z: Tensor, /) -> Tensor: ...
 
 
 class Coupled:

@@ -127,8 +127,7 @@ class LowRankGraph(ELUGraph):
         """The factors, ``topk`` entries per row, or the largest share ``keep``."""
         if mode == "implicit":
             return self
-        by_row = mode == "topk"
-        csr = topk_entries(self, topk) if by_row else largest_entries(self, keep)
+        csr = self.to_sparse(keep, topk if mode == "topk" else None)
         return ExplicitGraph(csr.to(self.left.device), mode)
 
 

@@ -25,8 +25,9 @@ from elugcn.elu.stages import (
 from elugcn.elu.trained_model import TwoViewModel
 from elugcn.elu.utilization import definition_one
 from elugcn.methods.contract import FitContext, FitResult, Method, Model
-from elugcn.methods.network import NetworkMethod, NetworkModel
+from elugcn.methods.network import NetworkMethod, below
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
+from elugcn.methods.registry import get_method
 
 
 class ELUGCN(NetworkMethod[PaperConfig]):
@@ -55,10 +56,18 @@ class ELUGCN(NetworkMethod[PaperConfig]):
     ) -> Model:
         """Rebuild a saved model; without an ELU view it is a plain network."""
         network = super().restore(description, tensors)
-        if "summary" not in description:
+        if "source" not in description:
             return network
-        assert isinstance(network, NetworkModel)
-        return TwoViewModel.restore(network, description, tensors)
+        source = description["source"]
+        given = get_method(source["method"]).restore(source, below("source.", tensors))
+        return TwoViewModel(
+            **vars(network),
+            source=given,
+            eta=float(description["eta"]),
+            mean=float(description["mean"]),
+            row_sum=tensors["summary.row_sum"],
+            hidden=tensors["summary.hidden"],
+        )
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Backbone, η, τ and λ."""

@@ -218,7 +218,7 @@ def train_two_views(
             eta = choose_eta(problem, views, config.eta)
             result.logits = mixed(views, eta)
         if eta and source is not None:
-            result.model = TwoViewModel.of(model, eta, graph, problem, source)
+            result.model = TwoViewModel.of(model, eta, graph, problem.x, source)
     accuracy = problem.val_accuracy(result.logits)
     return TwoViewFit(**vars(result), name=name, val_accuracy=accuracy, eta=eta)
 
