@@ -220,7 +220,7 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any]] = {
     "an unknown norm": (("model", "config", "norm"), "loud"),
     "an unknown source": (("model", "source", "method"), "x"),
     "no share": (("model", "eta"), math.nan),
-    "a word for a number": (("model", "summary", "mean"), "x"),
+    "a word for a number": (("model", "mean"), "x"),
     "billions of features": (("graph_summary", "num_features"), 10**10),
     "fewer features": (("graph_summary", "num_features"), 3),
     "another mode": (("result", "graph_mode"), "implicit"),
