@@ -180,13 +180,12 @@ def test_other_kinds_of_x_are_converted() -> None:
 
 
 def test_float_labels_with_nan_and_column_labels() -> None:
-    checked = quiet(graph(y=torch.tensor([0.0, 0, 1, 1, float("nan"), 1])))
+    y = torch.tensor([[0.0], [0], [1], [1], [float("nan")], [1]])
+    checked = quiet(graph(y=y))
     assert checked.data.y.tolist() == [0, 0, 1, 1, -1, 1]
     assert checked.data.test_mask.tolist() == [False] * 5 + [True]
     assert "1 nodes of test_mask have no label and were left out" in checked.notes
-    column = quiet(graph(y=torch.tensor([[0], [0], [1], [1], [0], [1]])))
-    assert column.data.y.shape == (N,)
-    assert "y was squeezed from shape [n, 1]" in column.notes
+    assert "y was squeezed from shape [n, 1]" in checked.notes
 
 
 def test_classes_without_labels_are_kept_and_said() -> None:
