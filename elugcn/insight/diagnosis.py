@@ -44,18 +44,23 @@ def diagnose(fitted: Fitted | DiagnosisContext) -> dict[str, Any]:
     return result | {"findings": findings(result)}
 
 
-def overall(use: LabelUtilization, data: Data) -> dict[str, Row]:
-    """Number, share and accuracies of the nodes of each kind."""
-    known = evaluated(data)
-    return {
-        name: {
-            "nodes": int((use.status == kind).sum()),
-            "share": share(use.status == kind),
-            "gcn_accuracy": share(use.gcn == data.y, (use.status == kind) & known),
-            "lpa_accuracy": share(use.lpa == data.y, (use.status == kind) & known),
+def overall(use: LabelUtilization, data: Data, **others: Tensor) -> dict[str, Row]:
+    """The nodes of each kind: number, share, how many test accuracies, accuracies.
+
+    The accuracies are those of both predictions of Definition 1, and of others.
+    """
+    rows = {}
+    for name, kind in KINDS.items():
+        chosen = use.status == kind
+        known = chosen & evaluated(data)
+        rows[name] = {
+            "nodes": int(chosen.sum()),
+            "share": share(chosen),
+            "tested": int(known.sum()),
         }
-        for name, kind in KINDS.items()
-    }
+        for model, classes in {"gcn": use.gcn, "lpa": use.lpa, **others}.items():
+            rows[name][f"{model}_accuracy"] = share(classes == data.y, known)
+    return rows
 
 
 def by_class(use: LabelUtilization, data: Data, names: list[str]) -> list[Row]:

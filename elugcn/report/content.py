@@ -12,7 +12,7 @@ from elugcn.elu.label_propagation import Propagation
 from elugcn.elu.utilization import LabelUtilization
 from elugcn.errors import InputError
 from elugcn.insight import DiagnosisContext, Suggestion, diagnose, suggest_labels
-from elugcn.insight.diagnosis import KINDS, by_class, evaluated, overall, share
+from elugcn.insight.diagnosis import by_class, overall
 from elugcn.insight.graphs import block_means, class_blocks
 from elugcn.methods.problem import GraphView
 from elugcn.report.evaluation import MAX_CLASSES, Evaluation, Row, evaluate
@@ -76,6 +76,8 @@ def collect(
     known = (context.has_graph and gcn) or result.label_utilization is not None
     use = context.use if known else None
     found = diagnose(context) if known and context.has_graph else {}
+    model = result.logits.argmax(dim=1)
+    kinds = {} if use is None else overall(use, data, model=model)
     best, schema = result.metadata.get("best_epoch"), data.get("table_schema", None)
     edges, said = metrics.get("n_edges"), metrics.get("notes")
     said = said if isinstance(said, list) else []
@@ -88,7 +90,7 @@ def collect(
         names=names,
         evaluation=evaluate(fitted, names),
         lpa_steps=context.steps,
-        statuses=[] if use is None else utilization_rows(fitted, use),
+        statuses=[{"name": kind} | row for kind, row in kinds.items()],
         groups={} if use is None else utilization_groups(context, use, found),
         findings=found.get("findings", []),
         heat=heat(context),
@@ -112,17 +114,6 @@ def shorten(text: str, most: int = 100) -> str:
     """A name on one line, of bounded length, that can be written as UTF-8."""
     text = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def utilization_rows(fitted: Fitted, use: LabelUtilization) -> list[Row]:
-    """The three kinds of nodes, with the accuracy of three models on each."""
-    right = fitted.result.logits.argmax(dim=1) == fitted.data.y
-    rows = []
-    for name, row in overall(use, fitted.data).items():
-        known = (use.status == KINDS[name]) & evaluated(fitted.data)
-        tested = {"tested": int(known.sum()), "model_accuracy": share(right, known)}
-        rows.append({"name": name} | row | tested)
-    return rows
 
 
 def utilization_groups(
