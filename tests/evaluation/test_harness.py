@@ -5,7 +5,7 @@ import multiprocessing
 import signal
 import time
 from collections import Counter
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -84,11 +84,6 @@ def test_a_run_that_hangs_is_ended(store: Store) -> None:
     assert outcomes.failed[job]["process_seconds"] >= 0.5
 
 
-def harness(jobs: list[Job], store: Store) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    run_jobs(jobs, store, executor=InThisProcess(0.1), workers=2)
-
-
 class InThisProcess(ThreadPoolExecutor):
     """Makes records in no time."""
 
@@ -104,12 +99,16 @@ class InThisProcess(ThreadPoolExecutor):
         return record_of(job)
 
 
+def share(jobs: list[Job], store: Store) -> None:
+    run_jobs(jobs, store, executor=InThisProcess(0.1), workers=2)
+
+
 def test_processes_share_a_store_and_survive_each_other(
     store: Store, jobs: Jobs
 ) -> None:
     todo = jobs(24)
     context = multiprocessing.get_context("fork")
-    crew = [context.Process(target=harness, args=(todo, store)) for _ in range(3)]
+    crew = [context.Process(target=share, args=(todo, store)) for _ in range(3)]
     for process in crew:
         process.start()
     until = time.monotonic() + 30
@@ -146,11 +145,9 @@ def test_what_is_stored_survives_an_interruption(store: Store, jobs: Jobs) -> No
 
 
 def test_an_executor_that_loses_a_job(store: Store, jobs: Jobs) -> None:
-    class Broken(Executor):
-        def submit(self, *args: object) -> Future:  # type: ignore[override]
-            future: Future = Future()
-            future.set_exception(OSError("the worker\nis gone"))
-            return future
+    class Broken(InThisProcess):
+        def _run(self, job: Job) -> dict[str, object]:
+            raise OSError("the worker\nis gone")
 
     (job,) = jobs(1)
     outcomes = run_jobs([job], store, executor=Broken())
