@@ -39,11 +39,6 @@ def test_a_graph_without_a_run(elugcn: Command, folder: Path) -> None:
     assert [p.name for p in folder.iterdir()] == ["run"]
 
 
-def test_the_config_of_a_run(elugcn: Command, runs: Path) -> None:
-    config = runs / "tables/config.yaml"
-    assert elugcn("diagnose", "--config", config, "--json").json["dataset"] == "nodes"
-
-
 def test_everything_is_shown(elugcn: Command, runs: Path) -> None:
     said = elugcn("diagnose", "--run", runs / "tables", "--json").json
     shown = elugcn("diagnose", "--run", runs / "tables").out

@@ -41,13 +41,6 @@ def test_everything_is_shown(elugcn: Command, runs: Path) -> None:
     assert "\x1b" not in shown
 
 
-def test_a_node_of_a_dataset(elugcn: Command, runs: Path) -> None:
-    shown, said = shown_of(elugcn, "5", "--run", runs / "sbm")
-    assert shown.startswith("Node 5 of sbm: ")
-    assert said["index"] == 5
-    assert elugcn("explain", "5", "--run", runs / "sbm", "--quiet").out == ""
-
-
 @pytest.mark.parametrize("node", STRANGE, ids=["markup", "end", "comma", "ü", "minus"])
 def test_strange_ids(node: str, elugcn: Command, tables: Tables) -> None:
     tables.rename({f"n {i + 3}": new for i, new in enumerate(STRANGE)})

@@ -1,6 +1,5 @@
 """`elugcn predict`: a saved run on its own graph and on others."""
 
-import csv
 import os
 import threading
 from pathlib import Path
@@ -92,13 +91,6 @@ def test_unknown_categories_and_labels_are_said(
     assert COLOURS[0] not in done.err
 
 
-def test_other_classes_are_not_scored(elugcn: Command, runs: Path) -> None:
-    two = ["--dataset", "sbm", "--data-option", "n_classes=2", "--json"]
-    said = elugcn("predict", runs / "sbm", *two, "--out", "p.csv").json
-    assert said["accuracy"] is None
-    assert {r["prediction"] for r in rows_of(Path("p.csv"))} <= {"0", "1", "2"}
-
-
 def test_made_features_are_made_again(elugcn: Command) -> None:
     asked = [*SBM, "--features", "degree", "--method", "gcn", "--set", "epochs=3"]
     assert elugcn("train", *asked, "--no-report", "--out", "run").code == 0
@@ -116,14 +108,3 @@ def test_a_pipe_is_written_to_and_not_replaced(elugcn: Command, runs: Path) -> N
     reader.join(timeout=30)
     assert read == [(runs / "sbm/predictions.csv").read_text()]
     assert Path("pipe").is_fifo()
-
-
-def test_names_of_published_classes(
-    elugcn: Command, data_dir: Path, folder: Path
-) -> None:
-    cora = ["--dataset", "cora", "--data-dir", data_dir, "--method", "lpa"]
-    assert elugcn("train", *cora, "--no-report", "--out", "run").code == 0
-    out = elugcn("predict", "run").out
-    assert out == (folder / "run/predictions.csv").read_text()
-    names = {row["prediction"] for row in csv.DictReader(out.splitlines())}
-    assert "Neural_Networks" in names
