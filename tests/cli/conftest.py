@@ -3,7 +3,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,16 +67,14 @@ def elugcn(capsys: pytest.CaptureFixture[str]) -> Command:
     return command
 
 
-def start(*arguments: str | Path, **given: Any) -> subprocess.Popen[Any]:
-    """The program in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "elugcn", *map(str, arguments)],
-        env=os.environ | {"OMP_NUM_THREADS": "1"} | given.pop("env", {}),
-        stdout=given.pop("stdout", subprocess.PIPE),
-        stderr=subprocess.PIPE,
-        text=given.pop("text", True),
-        **given,
-    )
+def start(
+    *arguments: str | Path, program: Sequence[str] = ("-m", "elugcn"), **given: Any
+) -> subprocess.Popen[Any]:
+    """A program in a process of its own."""
+    env = os.environ | {"OMP_NUM_THREADS": "1"} | given.pop("env", {})
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | given
+    command = [sys.executable, *program, *map(str, arguments)]
+    return subprocess.Popen(command, env=env, **given)
 
 
 class Tables:

@@ -57,8 +57,6 @@ def test_forms_of_the_table(elugcn: Command, store: Path, folder: Path) -> None:
     assert float(rows["gcn"]["mean"]) == pytest.approx(mean["gcn"], abs=1e-4)
     assert elugcn(*asked, "--format", "csv", "--out", "t [1].csv").out == ""
     assert (folder / "t [1].csv").read_text() == out
-    assert elugcn(*asked, "--format", "markdown").out.startswith("Test accuracy in")
-    assert r"\begin{tabular}" in elugcn(*asked, "--format", "latex").out
     assert elugcn(*asked, "--quiet").out == ""
 
 
@@ -91,15 +89,12 @@ def test_tune(elugcn: Command) -> None:
 
 @pytest.mark.parametrize("command", ["reproduce", "bench"])
 def test_what_is_not_installed(
-    command: str, elugcn: Command, monkeypatch: pytest.MonkeyPatch, folder: Path
+    command: str, elugcn: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("elugcn.cli.app.entry_points", lambda **given: ())
     for arguments in ([], ["table1", "--json"], ["--help"]):
         done = elugcn(command, *arguments)
         assert (done.code, done.out) == (2, "")
         (line,) = done.errors
-        assert line.startswith(
-            f"elugcn: error: elugcn {command} is part of the elugcn-"
-        )
+        assert line.startswith(f"elugcn: error: elugcn {command} is part of the ")
         assert line.endswith("install it with: pip install ./reproduction")
-    assert list(folder.iterdir()) == []
