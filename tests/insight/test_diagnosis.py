@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import recall_score
-from torch_geometric.data import Data
 
 from elugcn.api import Fitted, fit, json_safe, load, save
 from elugcn.data.validation import CheckedGraph
@@ -18,7 +17,7 @@ from elugcn.elu.utilization import definition_one
 from elugcn.errors import InputError
 from elugcn.insight import DiagnosisContext, diagnose
 from elugcn.insight.diagnosis import by_band
-from tests.insight.conftest import by_hand, mask, row_of_six
+from tests.insight.conftest import by_hand, row_of_six, small
 
 # Nodes 0 to 5; node 4 hears no label, and node 3 hears the other side.
 LPA = torch.tensor([[1.0, 0], [1, 0], [1, 0], [0.9, 0.1], [0, 0], [0, 1]])
@@ -57,7 +56,7 @@ def test_a_row_of_six_by_hand() -> None:
 
 
 def test_bands_without_a_known_label() -> None:
-    data = Data(y=torch.full((10,), -1), train_mask=mask(10))
+    data = small([-1] * 10)
     use = definition_one(torch.zeros(10).long(), torch.zeros(10).long())
     found = torch.tensor([0, 1, 2, 3, 4, 7, 30, 64, -1, -1])
     rows = by_band(use, data, found, (0, 1, 2, 4, 8, 16, 64))
@@ -95,40 +94,20 @@ def test_every_number_of_a_fitted_graph(
     assert sum(r["nodes"] for r in said["distances"][:-1]) == len(hops) < 150
 
 
-def test_label_propagation_is_the_dense_one(fitted: Fitted) -> None:
-    options = {"epochs": 1, "lpa_steps": 3, "lpa_alpha": 0.7}
-    context = DiagnosisContext(fit(CheckedGraph(fitted.data, ()), "elu-graph", options))
-    data = fitted.data
-    a = np.eye(150)
-    a[data.edge_index[1], data.edge_index[0]] = 1
-    scale = a.sum(axis=1) ** -0.5
-    a = scale[:, None] * a * scale
-    train = data.train_mask.numpy()
-    y = start = np.eye(3)[data.y.numpy()] * train[:, None]
-    for _ in range(3):
-        y = 0.7 * a @ y + 0.3 * y
-        y[train] = start[train]
-    total = y.sum(axis=1, keepdims=True)
-    expected = np.divide(y, total, out=np.zeros_like(y), where=total > 0)
-    np.testing.assert_allclose(context.lpa, expected, atol=1e-5)
-    # The context computes it again where the fit did not keep it.
-    result = replace(context.fitted.result, label_utilization=None)
-    again = DiagnosisContext(replace(context.fitted, result=result))
-    np.testing.assert_allclose(again.lpa, expected, atol=1e-5)
-    assert again.use.names() == context.use.names()
-
-
-def test_labels_travel_as_the_method_lets_them(path_graph: Data) -> None:
-    """Nodes that point to the same node, where labels travel between those."""
-    path_graph.edge_index = torch.tensor([[0, 1, 5, 4], [2, 2, 3, 3]])
-    path_graph.directed = True
-    options = {"lpa_graph": "coupled", "epochs": 2, "self_loops": False}
-    context = DiagnosisContext(fit(path_graph, "elu-graph", options))
-    kept = context.fitted.result.label_utilization
-    result = replace(context.fitted.result, label_utilization=None)
-    again = DiagnosisContext(replace(context.fitted, result=result))
-    assert kept is not None
-    assert again.lpa.argmax(dim=1).tolist() == kept.lpa.clamp(min=0).tolist()
+@pytest.mark.parametrize(
+    "options",
+    [{"lpa_steps": 3, "lpa_alpha": 0.7}, {"lpa_graph": "coupled", "self_loops": False}],
+    ids=["edges", "shared neighbours"],
+)
+def test_what_a_fit_did_not_keep_is_computed_again(
+    fitted: Fitted, options: dict[str, Any]
+) -> None:
+    graph = CheckedGraph(fitted.data, ())
+    kept = DiagnosisContext(fit(graph, "elu-graph", {"epochs": 1} | options))
+    result = replace(kept.fitted.result, label_utilization=None)
+    again = DiagnosisContext(replace(kept.fitted, result=result))
+    torch.testing.assert_close(again.lpa, kept.lpa)
+    assert again.use.names() == kept.use.names()
 
 
 def test_without_a_label_to_compare_with(fitted: Fitted) -> None:

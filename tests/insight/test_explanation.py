@@ -126,29 +126,6 @@ def test_influence_is_what_label_propagation_loses_without_the_label(
         assert all(r["distance"] == hops[int(r["node"])] for r in said["labels"])
 
 
-def test_neighbours_are_rows_of_the_dense_graphs(
-    fitted: Fitted, context: DiagnosisContext
-) -> None:
-    data, graph = fitted.data, context.graph
-    assert graph is not None
-    node = int(data.test_mask.nonzero()[40])
-    said = explain(context, node, shown=5)
-    classes = torch.where(data.train_mask, data.y, context.use.gcn).numpy()
-    for side, dense in (("before", context.problem.label_adj), ("after", graph)):
-        row = dense.to_dense()[node].double().numpy().clip(min=0)
-        row[node] = 0
-        # The strongest first; ties go to the lower number.
-        order = np.argsort(-row, kind="stable")[: min(5, (row > 0).sum())]
-        found = said[side]
-        assert [int(r["node"]) for r in found["neighbours"]] == order.tolist()
-        shares = [r["share"] for r in found["neighbours"]]
-        np.testing.assert_allclose(shares, row[order] / row.sum(), rtol=1e-4)
-        assert found["n_neighbours"] == (row > 0).sum()
-        for one in found["classes"]:
-            inside = row[classes == int(one["class"])].sum() / row.sum()
-            assert one["share"] == approx(inside, rel=1e-4)
-
-
 def test_edges_are_followed_in_their_direction() -> None:
     """0 → 1 → 2, 3 → 2, 2 → 4: labels at 0 and 4."""
     edges = [0, 1, 3, 2], [1, 2, 2, 4]

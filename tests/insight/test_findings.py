@@ -64,6 +64,25 @@ BOTH = (
     "graph, 77% of the weight leads to its class."
 )
 INDEX = " The ELU graph separates the classes {} (Davies-Bouldin index {} against 6.1; "
+ABC = [
+    one_class("a", 100, 0.8),
+    *(one_class(f"c{i}", 0, 0.0, labels=0, nelu=None) for i in range(6)),
+]
+UNKNOWN = "{} no training label, so the model cannot learn {}."
+
+
+def weak(labels: int) -> dict[str, Any]:
+    """A class that its labels do not reach, and one that is too small to mention."""
+    more = {"pulled_to": "1", "pulled_share": 0.62, "labels": labels}
+    rows = [one_class("1", 300, 0.9), one_class("3", 200, 0.41, **more)]
+    return {"overall": overall(352, 152), "classes": [*rows, one_class("4", 4, 0.0)]}
+
+
+SEVENTY = FIRST.replace("80%", "70%")
+WEAK = (
+    "Class 3 has {}. Only 41% of the 200 nodes predicted as this class are ELU; label "
+    "propagation assigns 62% of its NELU nodes to class 1."
+)
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing special": ({}, [FIRST]),
     "accuracies": (
@@ -87,6 +106,18 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"overall": overall(0, 0, 7),
          "classes": [one_class("a", 7, 0.0, nelu=0.0, lpa_nodes=0)]},
         [f"No label reaches 7 nodes (100%). They are {ALONE}."],
+    ),
+    "a weak class": (weak(1), [SEVENTY, WEAK.format("1 label")]),
+    "many labels": (weak(1200), [SEVENTY, WEAK.format("1,200 labels")]),
+    "an unknown class": (
+        {"classes": ABC[:2]}, [FIRST, UNKNOWN.format("Class c0 has", "it")],
+    ),
+    "unknown classes": (
+        {"classes": ABC[:3]}, [FIRST, UNKNOWN.format("Classes c0, c1 have", "them")],
+    ),
+    "many unknown classes": (
+        {"classes": ABC},
+        [FIRST, UNKNOWN.format("Classes c0, c1, c2, c3, c4, … have", "them")],
     ),
     "a dominant class": (
         {"classes": DOMINANT},
@@ -125,33 +156,6 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize(("parts", "said"), CASES.values(), ids=CASES)
 def test_sentences(parts: dict[str, Any], said: list[str]) -> None:
     assert found(**parts) == said
-
-
-@pytest.mark.parametrize(
-    ("labels", "said"), [(1, "has 1 label."), (1200, "has 1,200 labels.")]
-)
-def test_a_class_that_its_labels_do_not_reach(labels: int, said: str) -> None:
-    classes = [
-        one_class("1", 300, 0.9),
-        one_class("3", 200, 0.41, pulled_to="1", pulled_share=0.62, labels=labels),
-        one_class("4", 4, 0.0),  # too small to mention
-    ]
-    _, second = found(overall=overall(352, 152), classes=classes)
-    assert second == (
-        f"Class 3 {said} Only 41% of the 200 nodes predicted as this class are ELU; "
-        "label propagation assigns 62% of its NELU nodes to class 1."
-    )
-
-
-@pytest.mark.parametrize(
-    ("missing", "who", "what"),
-    [(1, "Class c0 has", "it"), (2, "Classes c0, c1 have", "them"),
-     (6, "Classes c0, c1, c2, c3, c4, … have", "them")],
-)  # fmt: skip
-def test_classes_without_a_label(missing: int, who: str, what: str) -> None:
-    none = [one_class(f"c{i}", 0, 0.0, labels=0, nelu=None) for i in range(missing)]
-    said = found(classes=[one_class("a", 100, 0.8), *none])
-    assert said[1] == f"{who} no training label, so the model cannot learn {what}."
 
 
 def test_what_concerns_more_nodes_comes_first_and_eight_are_enough() -> None:

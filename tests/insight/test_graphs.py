@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from sklearn.metrics import davies_bouldin_score
 
 from elugcn.api import Fitted, fit
-from elugcn.elu.low_rank_graph import LowRankGraph
 from elugcn.engine import CSR
 from elugcn.insight import DiagnosisContext, diagnose
 from elugcn.insight.graphs import (
@@ -21,7 +20,7 @@ from elugcn.insight.graphs import (
     label_distribution,
     own_class_weight,
 )
-from tests.insight.conftest import by_hand, row_of_six, small
+from tests.insight.conftest import small
 
 
 def from_definition(x: np.ndarray, y: np.ndarray) -> float:
@@ -75,20 +74,6 @@ def test_label_distributions_by_hand() -> None:
     torch.testing.assert_close(found, torch.tensor([[1 / 3, 2 / 3], [0, 0], [0, 0]]))
     assert own_class_weight(found, torch.tensor([1, 0, -1])) == pytest.approx(1 / 3)
     assert math.isnan(own_class_weight(found, torch.tensor([-1, -1, -1])))
-
-
-def test_both_graphs_by_hand() -> None:
-    """0 0 0 1 ? 1 in a row: node 1 has 2 of 2 neighbours in its class, 2 and 3 one."""
-    p = torch.full((6, 2), 0.5)
-    left = torch.eye(2)[[0, 0, 0, 1, 1, 1]]
-    right = left + 1.0  # two thirds of a row's weight are in its own half
-    fitted = by_hand(row_of_six(), p, p, graph=LowRankGraph(left, right))
-    original, elu = diagnose(fitted)["graphs"].values()
-    # Nodes 1, 2 and 3 count: node 2 has one neighbour of two, 3 none but 2.
-    assert original["homophily"] == pytest.approx((1 + 1 / 2 + 0) / 3)
-    # Known classes: three on the left, two on the right. Rows on the left give
-    # 2·3 against 1·2, row 3 gives 2·2 against 1·3.
-    assert elu["homophily"] == pytest.approx((6 / 8 + 6 / 8 + 4 / 7) / 3)
 
 
 def test_both_graphs_are_the_dense_ones(
