@@ -1,8 +1,4 @@
-"""The networks that several methods build on: their options, and how they are built.
-
-ELU-GCN, GCN and MLP share them: ELU-GCN's second stage is a GCN with two views, and
-its first stage pre-trains an MLP.
-"""
+"""The networks that several methods build on: their options, and how they are built."""
 
 from __future__ import annotations
 
@@ -88,13 +84,8 @@ class RandomPropagationConfig(PropagationConfig):
 
 def build_mlp(config: MLPConfig, shapes: Shapes) -> MLP:
     """The perceptron that a configuration describes, with initial weights."""
-    return MLP(
-        shapes.in_channels,
-        config.hidden_channels,
-        shapes.out_channels,
-        config.dropout,
-        linear=config.activation == "none",
-    )
+    linear = config.activation == "none"
+    return MLP(*_sizes(config, shapes), config.dropout, linear=linear)
 
 
 AnyGCN = TwoViewGCN | FlexibleGCN | RandomPropagation
@@ -102,7 +93,7 @@ AnyGCN = TwoViewGCN | FlexibleGCN | RandomPropagation
 
 def build_gcn(config: GCNConfig, shapes: Shapes) -> AnyGCN:
     """The GCN that a configuration describes, with initial weights."""
-    sizes = (shapes.in_channels, config.hidden_channels, shapes.out_channels)
+    sizes = _sizes(config, shapes)
     p, p_input = config.dropout, config.input_dropout
     plain = config.num_layers == 2 and not config.residual
     if plain and config.norm == config.jump == "none" and config.direction != "apart":
@@ -126,11 +117,9 @@ def build_gcn(config: GCNConfig, shapes: Shapes) -> AnyGCN:
 
 def build_sampled(config: PropagationConfig, shapes: Shapes) -> SampledPropagation:
     """The network of a random propagation that is trained on samples of nodes."""
-    return SampledPropagation(
-        shapes.in_channels,
-        config.hidden_channels,
-        shapes.out_channels,
-        config.dropout,
-        config.input_dropout,
-        config.norm,
-    )
+    sizes = _sizes(config, shapes)
+    return SampledPropagation(*sizes, config.dropout, config.input_dropout, config.norm)
+
+
+def _sizes(config: NetworkConfig, shapes: Shapes) -> tuple[int, int, int]:
+    return shapes.in_channels, config.hidden_channels, shapes.out_channels

@@ -1,8 +1,6 @@
 """What a method gets, what it gives back, and how it is saved.
 
-A method is one class: its configuration, how it is fitted, how a trained model is
-restored, what a search over its options looks like. ``NetworkMethod`` (in
-``network.py``) does all of it for methods that train one network.
+``NetworkMethod`` (in ``network.py``) is the base of methods that train one network.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from elugcn.data.scaling import FeatureScaler
-from elugcn.engine import Features, GraphInputs, Workspace, rows_of
+from elugcn.engine import Features, GraphInputs, rows_of
 from elugcn.methods.contract import FitContext, FitResult, Method, Model
 from elugcn.methods.options import TrainConfig
 from elugcn.methods.problem import GraphView, Problem, Shapes
-from elugcn.training.loop import Objective, Trainer, TrainResult, TrainSettings
+from elugcn.training.loop import Objective, Trainer, TrainSettings
 
 TrainConfigT = TypeVar("TrainConfigT", bound=TrainConfig)
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
@@ -36,10 +36,18 @@ class Supervised(Objective):
     ) -> None:
         self.network = network
         self.inputs = inputs or problem.inputs
-        self.train_index = problem.train_index
+        self.train_index, self.val_index = problem.train_index, problem.val_index
         self.target = problem.y[self.train_index]
-        self.val_index = problem.val_index
-        self.val_inputs = restricted(network, self.inputs, self.val_index)
+        self.val_inputs: GraphInputs | None = None  # the whole graph
+        layers = getattr(network, "num_layers", None)
+        if layers is not None and self.val_index.numel():
+            self.val_inputs = self.inputs.restrict(
+                self.val_index,
+                layers,
+                keep_own=getattr(network, "keeps_own", False),
+                # Without dropout of X, validation computes the next step's X W.
+                whole_x=getattr(network, "input_dropout", None) == 0.0,
+            )
 
     def output(self, inputs: GraphInputs) -> Tensor:
         """Logits of the nodes that the inputs answer for."""
@@ -64,22 +72,6 @@ class Supervised(Objective):
         if self.val_inputs is None:
             return self.logits()[self.val_index]
         return self.output(self.val_inputs)
-
-
-def restricted(
-    network: nn.Module, inputs: GraphInputs, nodes: Tensor
-) -> GraphInputs | None:
-    """The inputs of some nodes alone; None if the network needs the whole graph."""
-    layers = getattr(network, "num_layers", None)
-    if layers is None or not nodes.numel():
-        return None
-    return inputs.restrict(
-        nodes,
-        layers,
-        keep_own=getattr(network, "keeps_own", False),
-        # Without dropout of X, validation computes the X W of the next training step.
-        whole_x=getattr(network, "input_dropout", None) == 0.0,
-    )
 
 
 class SupervisedRows(Objective):
@@ -135,8 +127,7 @@ class NetworkModel(Model):
     def tensors(self) -> dict[str, Tensor]:
         """The weights, and the scaling if it has numbers."""
         tensors, _ = self.scaler.state()
-        weights = self.network.state_dict()
-        return tensors | {f"network.{name}": x for name, x in weights.items()}
+        return tensors | under("network", self.network.state_dict())
 
     def description(self) -> dict[str, Any]:
         """What rebuilds the network before its weights are loaded."""
@@ -149,11 +140,7 @@ class NetworkModel(Model):
 
 
 class NetworkMethod(Method[TrainConfigT], Generic[TrainConfigT]):
-    """A method that trains one network.
-
-    A subclass says how the network is built. It may replace the objective, the
-    settings of training and what is recorded.
-    """
+    """A method that trains one network; a subclass says how it is built."""
 
     @abstractmethod
     def build(self, config: TrainConfigT, shapes: Shapes) -> nn.Module:
@@ -220,27 +207,19 @@ def fit_network(
     stage: int = 0,
     title: str | None = None,
 ) -> tuple[FitResult, NetworkModel]:
-    """Build a network, train it and keep the selected epoch.
+    """Build a network, train it and keep the epoch that validation nodes select.
 
-    Args:
-        method: Name of the method that can restore the network.
-        config: What the network is built from.
-        problem: The graph.
-        context: Seed, device and clocks.
-        build: Makes the network, with initial weights.
-        objective: Makes what is minimised.
-        settings: Of the training; None: those of the configuration.
-        clock: Name of the clock that counts the time.
-        stage: Number of the stage, for its random numbers.
-        title: What the progress display shows; None: the method.
+    ``method`` names the method that can restore the network. ``stage`` numbers its
+    random numbers; the progress display shows ``title``, or else the method.
     """
     with context.stage(clock, stage) as workspace:
         network = build(config, problem.shapes).to(context.device)
         minimised = objective(network, problem)
         settings = settings or config.training()
-        trained = train(
-            minimised, settings, problem, workspace, context, title or method
-        )
+        target = problem.y[problem.val_index]
+        trainer = Trainer(minimised, settings, target, workspace)
+        trainer.run_until(settings.epochs, context.progress, title or method)
+        trained = trainer.result()
     model = NetworkModel(method, config, problem.shapes, network, problem.scaler)
     result = FitResult(
         logits=trained.logits,
@@ -251,21 +230,6 @@ def fit_network(
         metadata={"best_epoch": trained.epoch},
     )
     return result, model
-
-
-def train(
-    objective: Objective,
-    settings: TrainSettings,
-    problem: Problem,
-    workspace: Workspace,
-    context: FitContext,
-    title: str,
-) -> TrainResult:
-    """Train to the end; validation nodes of the problem select."""
-    target = problem.y[problem.val_index]
-    trainer = Trainer(objective, settings, target, workspace)
-    trainer.run_until(settings.epochs, context.progress, title)
-    return trainer.result()
 
 
 def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -50,8 +50,7 @@ class MethodConfig(BaseModel):
 
     def shared_with(self, other: type[MethodConfig]) -> dict[str, Any]:
         """The values of the options that another method also has."""
-        own = type(self).model_fields
-        return {name: getattr(self, name) for name in other.model_fields if name in own}
+        return {name: value for name, value in self if name in other.model_fields}
 
     @classmethod
     def merged(

@@ -92,7 +92,6 @@ class GraphTraits:
     num_edges: int
     num_features: int
     num_classes: int
-    feature_entries: int  # stored entries of X; n·d if X is dense
     sparse_features: bool
     directed: bool
     # Share of the edges between training nodes that join equal classes; NaN: no edges.
@@ -112,8 +111,7 @@ class GraphTraits:
     def keeps_features(self) -> bool:
         """Whether features may be better left as they are: few ones, many edges.
 
-        In such graphs (people and pages) a single rare column says much. Scaling and
-        dropout of the features can then cost accuracy.
+        Then a single rare column says much; scaling and dropout can cost accuracy.
         """
         return self.sparse_features and self.is_dense
 
@@ -149,10 +147,9 @@ class Problem:
         if view.direction == "apart":
             label_adj = replace(view, direction="both").adjacency(data).to(device)
         names = getattr(data, "class_names", None)
+        x = as_features(scaler(data.x)).to(device)
         return cls(
-            inputs=GraphInputs(
-                as_features(scaler(data.x)).to(device), view.propagation(adj)
-            ),
+            inputs=GraphInputs(x, view.propagation(adj)),
             label_adj=label_adj,
             y=data.y.to(device),
             train_mask=data.train_mask.to(device),
@@ -228,7 +225,6 @@ class Problem:
             num_edges=int(data.edge_index.size(1)),
             num_features=int(data.x.size(1)),
             num_classes=self.num_classes,
-            feature_entries=x.nnz if isinstance(x, CSR) else x.numel(),
             sparse_features=isinstance(x, CSR),
             directed=bool(getattr(data, "directed", False)),
             homophily=float((labels[source] == labels[target])[known].double().mean()),
