@@ -32,11 +32,8 @@ def resolve_config(
 ) -> MethodConfig:
     """The configuration of a method from all sources, checked.
 
-    Args:
-        method: Name of the method.
-        preset: Dataset whose tuned options are the starting point.
-        file: YAML file with options, or the ``config.yaml`` of a run.
-        options: Single options.
+    ``preset`` names a dataset whose tuned options are the starting point; ``file`` is a
+    YAML file with options, or the ``config.yaml`` of a run.
     """
     method = resolve_name(method)
     kind = get_method(method).Config

@@ -38,7 +38,7 @@ MAX_SEED = 2**32 - 1  # what the generators of numpy and torch both take
 class GraphSummary(BaseModel):
     """What a saved model keeps of a graph besides labels and names."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(strict=True, frozen=True)
 
     num_features: int
     num_edges: int
@@ -200,11 +200,8 @@ def fit(
 def predict_other(fitted: Fitted, data: Data, features: str | None = None) -> Fitted:
     """The model with another graph and the logits of its nodes; nothing is trained.
 
-    Args:
-        fitted: A fitted or loaded model.
-        data: A graph with the same features. Its labels are kept for comparison if it
-            has the same classes.
-        features: How features are made; None: as for the fitted graph.
+    ``features`` says how features are made; None: as for the fitted graph. Labels are
+    kept for comparison if the classes are the same.
     """
     if fitted.result.model is not None and features is None:
         # A table schema says itself how features are made.

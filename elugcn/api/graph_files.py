@@ -34,18 +34,11 @@ def check_graph_path(path: Path, mode: str) -> None:
 
 
 def write_graph(graph: ELUGraph, path: Path, ids: Sequence[str] | None = None) -> int:
-    """Write the ELU graph.
+    """Write the ELU graph S* in the format of the suffix; returns how many entries.
 
     An edge list has the columns source, target and weight: weight is S*_{target,
-    source}, what ``target`` takes from ``source``. ``.npz`` is scipy's format.
-
-    Args:
-        graph: S*.
-        path: Its suffix says the format.
-        ids: Names of the nodes; None: their numbers.
-
-    Returns:
-        How many entries were written.
+    source}, what ``target`` takes from ``source``. ``.npz`` is scipy's format. Without
+    ``ids`` nodes are named by their numbers.
     """
     check_graph_path(path, graph.mode)
     with atomic_path(path) as work:

@@ -24,8 +24,6 @@ Part = tuple[Content, Tensors]
 
 # Stored under the same names today.
 _SAME = ("elugcn", "seed", "threads", "device", "notes", "classes")
-_OF_THE_GRAPH = ("name", "directed", "class_names", "node_ids", "table_schema")
-_OF_THE_RESULT = ("graph_mode", "epochs", "history", "seconds")
 # Options of an architecture that are options of the method today.
 _OPTIONS = (
     "hidden_channels", "dropout", "input_dropout", "num_layers", "norm", "residual",
@@ -48,31 +46,26 @@ def convert(saved: Content, tensors: Tensors) -> Part:
         else:
             model, weights = _network(method, config, facts, own)
         kept |= under("model", weights)
-    summary = {key: saved[key] for key in ("num_features", "num_edges")}
-    result = {key: saved[key] for key in _OF_THE_RESULT}
     content = {key: saved[key] for key in _SAME} | {
         "schema": 2,
         "method": method,
         "config": config,
         "reading": saved["input"],
-        "graph": {key: saved[key] for key in _OF_THE_GRAPH},
-        "graph_summary": summary | {"fingerprint": saved.get("digest")},
+        "graph": saved,
+        "graph_summary": saved | {"fingerprint": saved.get("digest")},
         "model": model,
-        "result": result | {"metadata": saved["facts"]},
+        "result": saved | {"metadata": saved["facts"]},
     }
     return content, kept
 
 
 def _read(kind: str, facts: Content, tensors: Tensors) -> Part:
     """A model that may hold other models, or one of theirs."""
+    if kind == "network":
+        method = {"MLP": "mlp", "GCN": "gcn", "PropagatedMLP": "gcn"}[facts["kind"]]
+        return _network(method, _options(facts), facts, tensors)
     readers = {"blend": _blend, "elu": _two_view, "cs": _correct_smooth}
-    return (readers | {"network": _plain})[kind](facts, tensors)
-
-
-def _plain(facts: Content, tensors: Tensors) -> Part:
-    """A GCN or an MLP."""
-    name = {"MLP": "mlp", "GCN": "gcn", "PropagatedMLP": "gcn"}[facts["kind"]]
-    return _network(name, _options(facts), facts, tensors)
+    return readers[kind](facts, tensors)
 
 
 def _network(method: str, config: Content, facts: Content, tensors: Tensors) -> Part:
@@ -80,10 +73,9 @@ def _network(method: str, config: Content, facts: Content, tensors: Tensors) -> 
     sizes = facts["architecture"]
     shapes = {key: sizes[key] for key in ("in_channels", "out_channels")}
     description = {"method": method, "config": config, "shapes": shapes}
-    description["scaler"] = facts["scaler"]
-    scaler = {k: v for k, v in tensors.items() if k.startswith("scaler.")}
     weights = _renamed(method, config, shapes, below("model.", tensors))
-    return description, scaler | under("network", weights)
+    scaler = under("scaler", below("scaler.", tensors))
+    return description | {"scaler": facts["scaler"]}, scaler | under("network", weights)
 
 
 def _options(facts: Content) -> Content:
@@ -111,12 +103,12 @@ def _two_view(facts: Content, tensors: Tensors) -> Part:
     description, weights = _network("elu-gcn", options, network, tensors)
     if "summary" not in facts:
         return description, weights
-    source = facts["source_kind"], facts["source"], below("source.", tensors)
-    given, own = _read(*source)
-    summary = {k: v for k, v in tensors.items() if k.startswith("summary.")}
+    kind, given = facts["source_kind"], facts["source"]
+    source, own = _read(kind, given, below("source.", tensors))
     how = dict(facts["summary"])
-    extra = {"eta": facts["eta"], "mean": how.pop("mean"), "source": given}
+    extra = {"eta": facts["eta"], "mean": how.pop("mean"), "source": source}
     description["config"] |= how  # scaling, h_output
+    summary = under("summary", below("summary.", tensors))
     return description | extra, weights | summary | under("source", own)
 
 
@@ -124,12 +116,11 @@ def _blend(facts: Content, tensors: Tensors) -> Part:
     """A weighted mean of several models."""
     members: list[Content] = []
     own: Tensors = {}
-    for i, member in enumerate(facts["members"]):
-        parts = _read(member["kind"], member["state"], below(f"{i}.", tensors))
-        members.append(parts[0])
-        own |= under(str(i), parts[1])
-    description = {"method": "auto", "members": members, "weights": facts["weights"]}
-    return description, own
+    for i, saved in enumerate(facts["members"]):
+        member, weights = _read(saved["kind"], saved["state"], below(f"{i}.", tensors))
+        members.append(member)
+        own |= under(str(i), weights)
+    return {"method": "auto", "members": members, "weights": facts["weights"]}, own
 
 
 def _correct_smooth(facts: Content, tensors: Tensors) -> Part:

@@ -90,12 +90,8 @@ def write_run(
 ) -> None:
     """Write a run to a directory that does not exist or is empty.
 
-    Args:
-        fitted: The fitted model.
-        metrics: From ``metrics_of``.
-        out: The run directory.
-        graph: Options that load the graph again.
-        finish: Adds files that are made from the others.
+    ``graph`` are options that load the graph again; ``finish`` adds files that are made
+    from the others.
     """
     with atomic_directory(out) as folder:
         config = {

@@ -52,7 +52,7 @@ _Schema = Annotated[
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
 
 class _Graph(_Strict):
@@ -82,6 +82,8 @@ class _Result(_Strict):
 
 class _Description(_Strict):
     """The content of ``model.json``."""
+
+    model_config = ConfigDict(extra="forbid")
 
     schema_version: int = Field(alias="schema")
     elugcn: str
@@ -140,11 +142,7 @@ def write_model(fitted: Fitted, folder: Path) -> None:
 
 
 def load(folder: str | Path) -> Fitted:
-    """Read a saved model, or the model of a run directory.
-
-    Raises:
-        InputError: There is no model, or its files are damaged.
-    """
+    """Read a saved model, or the model of a run directory."""
     folder = Path(folder)
     content = _read_description(folder)
     tensors = _read_tensors(folder)
@@ -162,11 +160,7 @@ def load(folder: str | Path) -> Fitted:
 
 
 def attach_graph(fitted: Fitted, data: Data) -> bool:
-    """Give a loaded model its graph back.
-
-    Returns:
-        Whether this is the graph that the model was fitted to; if not, nothing changes.
-    """
+    """Give a loaded model its graph back; False, and no change, if it is another."""
     found, stored = replace(fitted, data=data).graph_summary, fitted.graph_summary
     if stored.fingerprint is None:  # some models of version 0.1 have none
         stored = stored.model_copy(update={"fingerprint": found.fingerprint})

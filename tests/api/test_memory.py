@@ -43,76 +43,50 @@ def test_a_gcn_by_hand(graph: Data) -> None:
 
 
 WIDE: dict[str, Any] = {"hidden_channels": 16}
+SCALED, LOOPED = {"name": "a", "feature_norm": "standard"}, {"self_loops": False}
+ONE, TWO = {"name": "a", "hidden_channels": 32}, {"name": "b", "hidden_channels": 48}
+GIVEN: dict[str, Any] = {"feature_norm": "none"}
+# Floats per node that a training step keeps.
 STEPS: dict[str, tuple[str, dict[str, Any], float]] = {
     "deep": ("gcn", WIDE | {"num_layers": 3}, 2 * 3.5 * 16 + 12 * C),
     "residual": ("gcn", WIDE | {"residual": True}, 6.5 * 16 + 12 * C),
     "norm": ("gcn", WIDE | {"norm": "layer", "jump": "cat"}, 9.5 * 16 + 12 * C),
-    "two views": ("elu-gcn", WIDE | {"eta": 0.4}, 2 * 2 * 16 + 24 * C),
+    "two views": ("elu-gcn", WIDE, 2 * 2 * 16 + 24 * C),
     "draws": ("grand", WIDE | {"order": 2, "draws": 3}, 3 * 2 * 16 + 12 * C),
     # X as a dense matrix, a bag of neighbours per node, and the rows of a step.
-    "sample": (
-        "grand",
-        {"sample": 50, "neighbours": 16, "draws": 2},
-        D + 3 * 16 + 5 * 50 * 2 * D / N,
-    ),
+    "sample": ("grand", {"sample": N, "neighbours": 16, "draws": 2}, 11 * D + 3 * 16),
     "no hidden layer": ("sgc", {}, 15.5 * C),
 }
-
-
-@pytest.mark.parametrize("case", STEPS)
-def test_arrays_of_a_step(case: str, graph: Data) -> None:
-    method, options, floats = STEPS[case]
-    found = estimate(graph, method, **options)["step"]
-    assert found == pytest.approx(4 * N * floats)
-
-
-def test_attention_keeps_numbers_per_edge_and_head(graph: Data) -> None:
-    entries = graph.edge_index.size(1) + N
-    expected = 4 * N * (3.5 * 32 + 12 * C) + 56 * entries * 4
-    assert estimate(graph, "gat", heads=4, hidden_channels=8)["step"] == expected
-
-
-def test_every_member_keeps_its_weights_and_the_largest_step_counts(
-    graph: Data,
-) -> None:
-    one, two = {"name": "a", "hidden_channels": 32}, {"name": "b", "eta": 0.1}
-    whole = estimate(graph, "auto", variants=[one, two])
-    # The GCN, the two members, and what trains the widest.
-    width = resolve_config("auto").hidden_channels  # type: ignore[attr-defined]
-    assert whole["weights"] == 4 * D * (width + 32 + width + 4 * max(32, width))
-    steps = [estimate(graph, "auto", variants=[each])["step"] for each in (one, two)]
-    assert whole["step"] == max(steps)
-    assert steps[0] != steps[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "entries"),
-    [
-        ({"graph_mode": "topk", "topk": 20}, N * 20),
-        ({"graph_mode": "topk", "topk": 5000}, N * N),
-        ({"graph_mode": "paper", "keep": 0.5}, N * N // 2),
-    ],
-    ids=["topk", "more than there are", "paper"],
-)
-def test_stored_graphs_are_counted(
-    options: dict[str, Any], entries: int, graph: Data
-) -> None:
-    implicit = estimate(graph, "elu-gcn")["graph"]
-    assert estimate(graph, "elu-gcn", **options)["graph"] - implicit == 64 * entries
-
-
-def test_members_that_read_the_graph_in_their_own_way(graph: Data) -> None:
-    scaled = {"name": "a", "feature_norm": "standard"}
-    looped = {"name": "b", "self_loops": False}
-    found = [
-        estimate(graph, "auto", feature_norm="none", variants=variants)
-        for variants in ([{"name": "c"}], [scaled], [looped], [scaled, looped])
-    ]
+# A part of the estimate: bytes, and bytes per edge.
+PARTS: dict[str, tuple[str, dict[str, Any], str, float, int]] = {
+    case: (method, options, "step", 4 * N * floats, 0)
+    for case, (method, options, floats) in STEPS.items()
+} | {
+    # Numbers per edge, self-loop and head.
+    "attention": (
+        "gat", {"heads": 4, "hidden_channels": 8},
+        "step", 4 * N * (3.5 * 32 + 12 * C) + 56 * N * 4, 56 * 4,
+    ),
+    "topk": ("elu-gcn", {"graph_mode": "topk", "topk": 20}, "graph", 64 * N * 20, 36),
+    "all": ("elu-gcn", {"graph_mode": "topk", "topk": 5000}, "graph", 64 * N * N, 36),
+    "paper": ("elu-gcn", {"graph_mode": "paper", "keep": 0.5}, "graph", 32 * N * N, 36),
+    # Every member keeps its weights, and so does the GCN; the widest is trained.
+    "members": (
+        "auto", WIDE | {"variants": [TWO, ONE]},
+        "weights", 4 * D * (16 + 32 + 48 + 4 * 48), 0,
+    ),
     # As given, with two bytes for dropout; then twice what the largest reading takes.
-    sizes = [4 + 2, 4 + 2 * 6, 4 + 2 * 2, 4 + 2 * 6]
-    assert [part["features"] for part in found] == [s * N * D for s in sizes]
-    edges = 36 * graph.edge_index.size(1)
-    assert [part["graph"] for part in found] == [k * edges for k in (1, 2, 2, 2)]
+    "scaled": ("auto", GIVEN | {"variants": [SCALED]}, "features", 16 * N * D, 0),
+    "loops": ("auto", GIVEN | {"variants": [LOOPED]}, "features", 8 * N * D, 0),
+    "both": ("auto", GIVEN | {"variants": [SCALED, LOOPED]}, "graph", 0, 2 * 36),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_parts(case: str, graph: Data) -> None:
+    method, options, part, fixed, per_edge = PARTS[case]
+    edges = graph.edge_index.size(1)
+    assert estimate(graph, method, **options)[part] == fixed + per_edge * edges
 
 
 def test_sparse_features_are_counted_by_entry(graph: Data) -> None:
