@@ -278,6 +278,9 @@ def test_parameters_round_trip(kind: type[NodeClassifier], data: Data) -> None:
     fitted = clone(clf).fit(data)
     assert clone(fitted).get_params() == clf.get_params()
     assert not hasattr(clone(fitted), "fitted_")
+    search = GridSearchCV(kind(epochs=1), {"epochs": [2]}, cv=2)
+    search.fit(data.x.numpy(), data.y.numpy())
+    assert search.best_estimator_.n_iter_ == 2
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         clf.nothing  # noqa: B018
 
@@ -291,49 +294,30 @@ def test_the_two_classifiers_are_one_method(data: Data) -> None:
     assert "method" not in one.get_params()
 
 
-def test_a_search_finds_options_by_their_names(data: Data) -> None:
-    search = GridSearchCV(quick(), {"epochs": [1, 2]}, cv=2)
-    search.fit(data.x.numpy(), data.y.numpy())
-    assert search.best_estimator_.n_iter_ in (1, 2)
-
-
 def test_pickling(fitted: ELUGCNClassifier, data: Data) -> None:
     twin = pickle.loads(pickle.dumps(fitted))
     assert twin.get_params() == fitted.get_params()
     assert (twin.predict_proba(data) == fitted.predict_proba(data)).all()
 
 
-def test_random_state(data: Data) -> None:
-    drawn = {quick("lpa", random_state=None).fit(data).fitted_.seed for _ in range(3)}
-    assert len(drawn) == 3
+def test_the_seed_splits_the_labels_of_a_graph_without_masks(data: Data) -> None:
     bare = Data(x=data.x, edge_index=data.edge_index, y=data.y)
-    one, again, other = (
-        quick("lpa", random_state=seed).fit(bare).fitted_.data.val_mask
-        for seed in (1, 1, 2)
-    )
-    assert torch.equal(one, again)
-    assert not torch.equal(one, other)
-
-
-def test_validation_is_held_out_as_asked(data: Data) -> None:
-    bare = Data(x=data.x, edge_index=data.edge_index, y=data.y)
-    clf = quick("lpa", validation_fraction=0.5).fit(bare)
-    assert int(clf.fitted_.data.val_mask.sum()) == 75
+    seeds = (1, 1, 2, None, None)
+    one, again, other, *drawn = (quick("lpa", random_state=s).fit(bare) for s in seeds)
+    mask = one.fitted_.data.val_mask
+    assert torch.equal(mask, again.fitted_.data.val_mask)
+    assert not torch.equal(mask, other.fitted_.data.val_mask)
+    assert drawn[0].fitted_.seed != drawn[1].fitted_.seed
+    half = quick("lpa", validation_fraction=0.5).fit(bare)
+    assert int(half.fitted_.data.val_mask.sum()) == 75
     # Without test nodes all labelled ones are scored.
-    assert clf.score() == pytest.approx((clf.predict() == data.y.numpy()).mean())
-    assert any("validation" in note for note in clf.notes_)
+    assert half.score() == pytest.approx((half.predict() == data.y.numpy()).mean())
+    assert any("validation" in note for note in half.notes_)
 
 
-def test_presets_are_a_starting_point(
-    data: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_presets_and_progress(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned = {"cora": {"gcn": {"epochs": 2, "hidden_channels": 5}}}
     monkeypatch.setattr("elugcn.methods.presets.all_presets", lambda: tuned)
-    config: Any = quick(preset="cora", epochs=3).fit(data).fitted_.config
-    assert (config.epochs, config.hidden_channels) == (3, 5)
-
-
-def test_progress_is_asked_for(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
 
     def progress(quiet: bool) -> Progress:
@@ -342,7 +326,9 @@ def test_progress_is_asked_for(data: Data, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("elugcn.estimator.default_progress", progress)
     for verbose in (False, True):
-        quick("lpa", verbose=verbose).fit(data)
+        clf = quick(preset="cora", epochs=3, verbose=verbose).fit(data)
+        config: Any = clf.fitted_.config
+        assert (config.epochs, config.hidden_channels) == (3, 5)
     assert asked == [True, False]
 
 

@@ -50,11 +50,8 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 def test_the_files_of_a_run(run: Path, fitted: Fitted) -> None:
     assert {path.name for path in run.iterdir()} == FILES
-    assert {path.stat().st_mode for path in run.iterdir()} == {
-        (run / "config.yaml").stat().st_mode
-    }
-    loaded = load(run)
-    assert torch.equal(loaded.result.logits, fitted.result.logits)
+    assert len({path.stat().st_mode for path in run.iterdir()}) == 1
+    assert torch.equal(load(run).result.logits, fitted.result.logits)
 
 
 def test_metrics(run: Path, fitted: Fitted, data: Data) -> None:
@@ -72,8 +69,7 @@ def test_metrics(run: Path, fitted: Fitted, data: Data) -> None:
     use = fitted.result.label_utilization
     assert use is not None
     assert metrics["elu_fraction"] == pytest.approx(float(use.elu.double().mean()))
-    stages = ("pretrain", "utilization", "graph", "train", "total")
-    assert tuple(metrics["seconds"]) == stages
+    assert " ".join(metrics["seconds"]) == "pretrain utilization graph train total"
     assert 50 < metrics["peak_rss_mb"] < 1e5
     assert metrics["out"] == str(run)
     gcn = (fitted.baselines["gcn"] == data.y)[data.test_mask].double().mean()
@@ -172,21 +168,16 @@ def test_an_interrupt_leaves_nothing(
     assert not list(tmp_path.rglob("*run*"))
 
 
-def test_a_run_is_never_written_over(run: Path, fitted: Fitted, tmp_path: Path) -> None:
-    before = (run / "metrics.json").read_bytes()
-    with pytest.raises(InputError, match="exists and is not empty"):
-        write_run(fitted, {"dataset": "x", "split": 0}, run, {})
-    assert (run / "metrics.json").read_bytes() == before
-    # An empty directory is filled; files are added to it before it appears.
-    (tmp_path / "empty").mkdir()
-
+def test_files_can_be_added_before_a_run_appears(
+    fitted: Fitted, tmp_path: Path
+) -> None:
     def finish(folder: Path) -> None:
         assert {path.name for path in folder.iterdir()} == FILES
         (folder / "report.html").write_text("<p>")
 
     metrics = metrics_of(fitted, "sbm", 0, tmp_path)
-    write_run(fitted, metrics, tmp_path / "empty", {}, finish)
-    assert (tmp_path / "empty/report.html").read_text() == "<p>"
+    write_run(fitted, metrics, tmp_path / "run", {}, finish)
+    assert (tmp_path / "run/report.html").read_text() == "<p>"
 
 
 def test_default_directories_do_not_exist(
@@ -194,10 +185,7 @@ def test_default_directories_do_not_exist(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("time.strftime", lambda form: "now")
-    names = []
-    for _ in range(3):
+    for end in ("", "-2", "-3"):
         out = default_out("cora", "gcn", 4)
-        names.append(str(out))
+        assert str(out) == f"runs/cora-gcn-4-now{end}"
         out.mkdir(parents=True)
-    first = "runs/cora-gcn-4-now"
-    assert names == [first, f"{first}-2", f"{first}-3"]
