@@ -33,9 +33,7 @@ Roles = dict[str, str | None]
 def read_ids(table: Table, name: str) -> pa.Array:
     """Node ids as strings, present and distinct."""
     ids = table.text(name)
-    empty = pc.index(ids, "").as_py()
-    if empty >= 0:
-        raise table.error("missing node id", name, empty)
+    table.refuse(name, pc.equal(ids, ""), "missing node id")
     first = pc.index_in(ids, value_set=ids).to_numpy()
     again = np.flatnonzero(first != np.arange(len(first)))
     if len(again):
@@ -50,19 +48,15 @@ def read_masks(table: Table, name: str, y: Tensor, training: bool) -> dict[str, 
     text = table.text(name)
     values = pa.array(list(_SPLIT_VALUES), pa.large_string())
     codes = pc.index_in(pc.utf8_lower(text), value_set=values)
-    if codes.null_count:
-        row = pc.index(codes.is_null(), True).as_py()
-        expected = "expected train, val, test or an empty cell"
-        raise table.error(
-            f"{text[row].as_py()!r} is not a split; {expected}", name, row
-        )
+    expected = "expected train, val, test or an empty cell"
+    table.refuse(name, codes.is_null(), "{!r} is not a split; " + expected)
     part = torch.tensor(list(_SPLIT_VALUES.values()))[torch.tensor(codes.to_numpy())]
-    unlabelled = ((part == 0) & (y < 0)).nonzero()
-    if training and len(unlabelled):
-        problem = f"training node without a label ({len(unlabelled):,} in all)"
-        raise table.error(problem, name, int(unlabelled[0]))
-    if training and not bool((part == 0).any()):
-        raise table.error("has no training node (train)", name)
+    if training:
+        unlabelled = (part == 0) & (y < 0)
+        problem = f"training node without a label ({int(unlabelled.sum()):,} in all)"
+        table.refuse(name, unlabelled, problem)
+        if not (part == 0).any():
+            raise table.error("has no training node (train)", name)
     return {mask: part == number for number, mask in enumerate(SPLITS)}
 
 
@@ -228,19 +222,14 @@ def read_edges(
     weight = None
     if columns.weight is not None and table.rows:
         values = table.numbers(columns.weight, missing=False)
-        if (values < 0).any():
-            row = int((values < 0).argmax())
-            problem = f"weight {values[row]:g} is negative; expected a number >= 0"
-            raise table.error(problem, columns.weight, row)
+        problem = "weight {} is negative; expected a number >= 0"
+        table.refuse(columns.weight, values < 0, problem)
         weight = torch.from_numpy(values).float()
     positions = []
     for name in ends:
         text = table.text(name)
         found = pc.index_in(text, value_set=ids)
-        if found.null_count:
-            row = pc.index(found.is_null(), True).as_py()
-            value = text[row].as_py()
-            problem = f"node id {value!r} is not in the nodes file"
-            raise table.error(problem if value else "missing node id", name, row)
+        table.refuse(name, pc.equal(text, ""), "missing node id")
+        table.refuse(name, found.is_null(), "node id {!r} is not in the nodes file")
         positions.append(found.to_numpy().astype(np.int64))
     return torch.from_numpy(np.stack(positions)), weight

@@ -8,7 +8,7 @@ beside one-hot columns is neither lost nor dominant.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -72,10 +72,8 @@ class NumberColumn(Frozen):
         out[:, 0] = values
         if not gaps.any() or self.missing:
             return None
-        return (
-            f"{int(gaps.sum()):,} missing values; the training table has none: "
-            "replaced by its mean"
-        )
+        found = f"{int(gaps.sum()):,} missing values"
+        return f"{found}; the training table has none: replaced by its mean"
 
     @property
     def feature_names(self) -> list[str]:
@@ -107,10 +105,11 @@ class NumberColumn(Frozen):
 class CategoryColumn(Frozen):
     """Strings with few values: one 0/1 feature per value; all 0 where missing."""
 
-    kind: Literal["category"]
+    kind: Literal["category"] = "category"
     name: str
     categories: tuple[str, ...]  # the values of the training table, sorted
     missing: int = 0  # empty cells in the training table
+    scaling: ClassVar[str] = "one-hot"
 
     @classmethod
     def fit(cls, table: Table, name: str) -> CategoryColumn:
@@ -125,15 +124,11 @@ class CategoryColumn(Frozen):
             raise table.not_a_number(name)
         unique = len(text) >= _ROWS_TO_JUDGE and len(values) > len(text) / 2
         if len(values) > MAX_CATEGORIES or unique:
-            raise table.error(
-                f"is text ({len(values):,} different values in {len(text):,} rows, "
-                f"e.g. {values[0]!r}): {ENCODE_FIRST}; numbers are written as 1234.5",
-                name,
-            )
+            found = f"{len(values):,} different values in {len(text):,} rows"
+            problem = f"is text ({found}, e.g. {values[0]!r}): {ENCODE_FIRST}"
+            raise table.error(f"{problem}; numbers are written as 1234.5", name)
         missing = pc.sum(pc.equal(text, "")).as_py() or 0
-        return cls(
-            kind="category", name=name, categories=tuple(values), missing=missing
-        )
+        return cls(name=name, categories=tuple(values), missing=missing)
 
     def encode(self, table: Table, out: Matrix, missing: bool) -> str | None:
         """Fill the columns ``out`` [n, values]; returns what to warn of."""
@@ -146,20 +141,13 @@ class CategoryColumn(Frozen):
         unseen = np.flatnonzero((codes < 0) & ~empty)
         if not len(unseen):
             return None
-        return (
-            f"values that are not in the training table in {len(unseen):,} rows, e.g. "
-            f"{text[int(unseen[0])].as_py()!r}: encoded as zeros"
-        )
+        some = f"in {len(unseen):,} rows, e.g. {text[int(unseen[0])].as_py()!r}"
+        return f"values that are not in the training table {some}: encoded as zeros"
 
     @property
     def feature_names(self) -> list[str]:
         """One feature per value: ``colour=red``."""
         return [f"{self.name}={value}" for value in self.categories]
-
-    @property
-    def scaling(self) -> str:
-        """How the column was scaled, in words."""
-        return "one-hot"
 
     def notes(self) -> list[str]:
         """What a user should know about the column."""

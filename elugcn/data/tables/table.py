@@ -139,10 +139,8 @@ class Table:
         except pa.ArrowInvalid:  # bytes that Parquet calls a string
             raise self.error("is not UTF-8", name) from None
         if not breaks and not self._parquet:
-            row = pc.index(pc.match_substring_regex(text, r"[\r\n]"), True).as_py()
-            if row >= 0:
-                problem = "the cell continues on the next line; is a quote not closed?"
-                raise self.error(problem, name, row)
+            problem = "the cell continues on the next line; is a quote not closed?"
+            self.refuse(name, pc.match_substring_regex(text, r"[\r\n]"), problem)
         return text
 
     def numbers(self, name: str, missing: bool = True) -> NDArray[np.float64]:
@@ -161,17 +159,20 @@ class Table:
             problem = f"has type {cells.type}: expected numbers; {ENCODE_FIRST}"
             raise self.error(problem, name)
         values: NDArray[np.float64] = cells.to_numpy().astype(np.float64)
-        if not missing and np.isnan(values).any():
-            row = int(np.isnan(values).argmax())
-            raise self.error("empty cell or NaN, expected a number", name, row)
+        if not missing:
+            self.refuse(name, np.isnan(values), "empty cell or NaN, expected a number")
         too_large = np.abs(values) > np.finfo(np.float32).max
-        if too_large.any():
-            row = int(too_large.argmax())
-            problem = f"{cells[row].as_py()} is not a finite number (float32)"
-            raise self.error(problem, name, row)
+        self.refuse(name, too_large, "{} is not a finite number (float32)")
         return values
 
     # Messages
+
+    def refuse(self, name: str, wrong: Any, problem: str) -> None:
+        """Refuse the first row that is wrong; {} in the message is its cell."""
+        rows = np.flatnonzero(wrong)
+        if len(rows):
+            cell = self._cells[name][int(rows[0])].as_py()
+            raise self.error(problem.format(cell), name, int(rows[0]))
 
     def error(
         self, message: str, name: str | int | None = None, *rows: int
