@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from elugcn.data.features import as_features, check_numeric, neighbour_graph
 from elugcn.data.labels import encode_labels
-from elugcn.errors import InputError, MissingExtraError
+from elugcn.errors import InputError
 
 Array = NDArray[Any]
 
@@ -98,10 +98,8 @@ def _from_torch(matrix: Tensor) -> Any:
 
 def _from_networkx(graph: Any, notes: list[str]) -> Any:
     """The matrix of a graph whose nodes are row numbers or stand in row order."""
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise MissingExtraError("networkx", "networkx") from error
+    import networkx as nx
+
     nodes = list(graph)
     if not nodes:
         raise InputError("adjacency is a networkx graph without nodes")
@@ -115,6 +113,5 @@ def _from_networkx(graph: Any, notes: list[str]) -> Any:
     try:
         return nx.to_scipy_sparse_array(graph, nodes, weight="weight", format="csr")
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"adjacency has edges whose weight is not a number ({error})"
-        ) from None
+        problem = "adjacency has edges whose weight is not a number"
+        raise InputError(f"{problem} ({error})") from None

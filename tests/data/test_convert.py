@@ -1,6 +1,5 @@
 """Arrays, matrices, networkx graphs and data frames become the same graph."""
 
-import sys
 import warnings
 from typing import Any
 
@@ -17,7 +16,7 @@ from elugcn.data.convert import to_data
 from elugcn.data.features import as_features
 from elugcn.data.labels import encode_labels
 from elugcn.data.validation import check_data
-from elugcn.errors import InputError, MissingExtraError
+from elugcn.errors import InputError
 
 X = np.arange(8.0).reshape(4, 2)
 # The path 0-1-2 and node 3 alone.
@@ -109,12 +108,6 @@ def test_order_of_networkx_nodes() -> None:
     assert list(numbers) == [2, 1, 0, 3]
     assert clean(X, adjacency=numbers).edge_index.tolist() == EDGES
     assert to_data(X, adjacency=numbers).notes == []
-
-
-def test_networkx_absent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "networkx", None)
-    with pytest.raises(MissingExtraError, match=r"elugcn\[networkx\]"):
-        to_data(X, adjacency=path())
 
 
 @pytest.mark.parametrize(("sparse", "metric"), [(False, "euclidean"), (True, "cosine")])

@@ -66,10 +66,15 @@ class Server:
 def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A mirror on this computer that also publishes a tiny file."""
     server = Server()
-    sums, urls = files._published()
-    tiny = {TINY: hashlib.sha256(CONTENT).hexdigest()}
-    published = (sums | tiny, urls | {TINY: "https://example.org/ind.tiny.x"})
-    monkeypatch.setattr(files, "_published", lambda: published)
+    published = files.registry
+
+    def with_tiny() -> Any:
+        made = published()
+        made.registry[TINY] = hashlib.sha256(CONTENT).hexdigest()
+        made.urls[TINY] = f"{os.environ['ELUGCN_MIRROR'].rstrip('/')}/{TINY}"
+        return made
+
+    monkeypatch.setattr(files, "registry", with_tiny)
     monkeypatch.setenv("ELUGCN_MIRROR", f"{server.base}/")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     yield server

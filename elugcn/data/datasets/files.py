@@ -12,7 +12,6 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -107,18 +106,11 @@ def read_arrays(path: Path, expected: str) -> Iterator[Any]:
 def registry() -> Any:
     """Names, sums and addresses of all published files, as pooch keeps them."""
     made = pooch.create(cache_dir(), base_url="")
-    made.registry, made.urls = map(dict, _published())
+    with (files("elugcn") / "data_files" / "datasets.sha256").open() as file:
+        made.load_registry(file)
     if mirror := os.environ.get("ELUGCN_MIRROR"):
         made.urls = {name: f"{mirror.rstrip('/')}/{name}" for name in made.urls}
     return made
-
-
-@cache
-def _published() -> tuple[dict[str, str], dict[str, str]]:
-    loaded = pooch.create(".", base_url="")
-    with (files("elugcn") / "data_files" / "datasets.sha256").open() as file:
-        loaded.load_registry(file)
-    return loaded.registry, loaded.urls
 
 
 def _reason(error: Exception) -> str:
