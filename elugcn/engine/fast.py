@@ -319,7 +319,7 @@ def _times(x: Features, w: Tensor, draw: Draw, out: Tensor) -> Tensor:
 
 def _product(a: CSR, z: Tensor, out: Tensor, draw: Draw = NOTHING_DROPPED) -> Tensor:
     """``out`` = drop(A) Z, without gradients."""
-    loops.product(a.crow, a.col, a.value, a.n_cols, z, None, out, False, draw)
+    loops.product(a.crow, a.col, a.value, z, None, out, a.n_cols, False, draw)
     return out
 
 
@@ -328,7 +328,7 @@ def _transposed_times(x: Features, g: Tensor, draw: Draw) -> Tensor:
     if isinstance(x, CSR):
         out = g.new_zeros(x.n_cols, g.size(1))
         g = g.contiguous()
-        loops.product(x.crow, x.col, x.value, x.n_cols, g, None, out, True, draw)
+        loops.product(x.crow, x.col, x.value, g, None, out, x.n_cols, True, draw)
         return out
     out = g.new_zeros(g.size(1), x.size(1))
     for rows, block in _masked_blocks(x, draw):

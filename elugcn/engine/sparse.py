@@ -178,7 +178,7 @@ def multiply(a: CSR, z: Tensor, bias: Tensor | None = None) -> Tensor:
     if a.fits_loops and z.dtype == torch.float32:
         out = z.new_empty(a.shape[0], z.size(1))
         loops.product(
-            a.crow, a.col, value, a.n_cols, z.contiguous(), bias, out, False,
+            a.crow, a.col, value, z.contiguous(), bias, out, a.n_cols, False,
             NOTHING_DROPPED,
         )  # fmt: skip
         return out

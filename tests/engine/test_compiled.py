@@ -40,7 +40,7 @@ def test_all_widths_of_registers_agree(lanes: int, x_sparse: bool) -> None:
 
 
 A, X, Z, W, B = sparse(9, 8), drawn(9, 8), drawn(8, 3), drawn(8, 3), drawn(8)
-CSR_OF = (A.crow, A.col, A.value, 8)
+CSR_OF = (A.crow, A.col, A.value)
 OUT, WIDE = torch.empty(9, 3), drawn(9, 6)
 KIND = torch.zeros(9, dtype=torch.int8)
 CLASS = torch.zeros(9, dtype=torch.int64)
@@ -48,7 +48,7 @@ LOSS = [WIDE, torch.empty(9, 6), drawn(3, 3), drawn(3), CLASS, drawn(9), KIND]
 LOSS += [torch.zeros(4, 3, dtype=torch.float64)]
 CALLS: dict[str, list[Any]] = {
     "mask": [X, torch.empty(9, 8), 0, NOTHING_DROPPED],
-    "product": [*CSR_OF, Z, drawn(3), OUT, False, NOTHING_DROPPED],
+    "product": [*CSR_OF, Z, drawn(3), OUT, 8, False, NOTHING_DROPPED],
     "hidden": [X, None, B, W, OUT, NOTHING_DROPPED],
     "hidden_back": [OUT, X, None, X.clone(), B, W, torch.zeros(4, 8), NOTHING_DROPPED],
     "two_views": [*LOSS, 0.5, 0.5, 1.0, 1.0],
@@ -92,6 +92,7 @@ def test_indices_and_classes_beyond_the_operands_are_refused() -> None:
         arguments[place][5] = value
         with pytest.raises(ValueError, match="class"):
             loops.two_views(*arguments)
-    many = [torch.zeros(2, 2 * 65), torch.zeros(2, 2 * 65), *CALLS["two_views"][2:]]
+    many = [drawn(9, 130), drawn(9, 130), drawn(65, 65), drawn(65), *LOSS[4:7]]
+    many += [torch.zeros(66, 65, dtype=torch.float64), *CALLS["two_views"][8:]]
     with pytest.raises(ValueError, match="classes"):
         loops.two_views(*many)

@@ -127,18 +127,12 @@ static void hidden(const void *task, int64_t block, int thread) {
     }
 #define ROWS 4 /* at once */
 BACK(back_lanes, LANES)
-#if LANES > 4
-BACK(back_4, 4)
-#endif
 BACK(back_1, 1)
 
 INLINE void back_rows(const Hidden a, float *sums, const float *h, int64_t first,
                       const int rows) {
     int64_t at = 0;
     for (; at + LANES <= a.width; at += LANES) back_lanes(a, sums, h, first, at, rows);
-#if LANES > 4
-    for (; at + 4 <= a.width; at += 4) back_4(a, sums, h, first, at, rows);
-#endif
     for (; at < a.width; at++) back_1(a, sums, h, first, at, rows);
 }
 

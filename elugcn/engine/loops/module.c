@@ -4,6 +4,7 @@
 
 #include "loops.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #ifndef _WIN32
@@ -11,7 +12,8 @@
 #endif
 
 #define MAX_THREADS 256
-#define ANY (-1)
+#define ANY (-1) /* a size that is not known yet */
+#define UNKNOWN {1, ANY, ANY, ANY, ANY, ANY} /* sizes, ONE first */
 #define NUMBER(tuple, i) PyLong_AsLongLong(PyTuple_GetItem(tuple, i))
 
 static const Loops *loops = &loops_of_any;
@@ -24,59 +26,81 @@ static const char *const words[] = {"float32", "float64", "int8", "int32", "int6
                                     "stride", "data_ptr"};
 static PyObject *known[COUNT];
 
-/* A matrix, or a vector as its only row. Rows are `stride` entries apart. */
+/* A tensor that is expected: its name, dtype, and which of the sizes of a call its rows
+ * and columns are. A vector is one row. */
+enum { ONE, N, M, H, C, R, SIZES };
+enum { APART = 1, OPTIONAL = 2 }; /* there may be room between rows; may be None */
+typedef struct {
+    const char *name;
+    int dtype, rows, columns, flags;
+} Expected;
+
+/* What is found: rows are `stride` entries apart. */
 typedef struct {
     void *at;
-    int64_t rows, columns, stride;
-} Matrix;
+    int64_t stride;
+} Found;
 
 /* Read what PyTorch says of a tensor. Everything that C is told goes through here.
  *
- * False, with an exception, unless it is on the CPU, has this dtype and so many rows and
- * columns (or ANY), and the entries of a row stand side by side; `whole`: rows, too.
- */
-static int take(PyObject *x, int dtype, int64_t rows, int64_t columns, int whole,
-                Matrix *to) {
+ * False, with an exception, unless it is on the CPU, has its dtype and sizes, and the
+ * entries of a row stand side by side. A size that is not known yet is now. */
+static int take(PyObject *x, const Expected *want, int64_t *sizes, Found *to) {
+    static char nothing[64]; /* PyTorch has no address for an empty tensor */
     PyObject *got[COUNT] = {NULL};
     int right = 1;
     for (int i = DTYPE; i < COUNT && right; i++) {
         got[i] = i < STRIDE ? PyObject_GetAttr(x, known[i])
                             : PyObject_CallMethodObjArgs(x, known[i], NULL);
-        right = got[i] && (i != DTYPE || got[i] == known[dtype]) &&
+        right = got[i] && (i != DTYPE || got[i] == known[want->dtype]) &&
                 (i != IS_CPU || got[i] == Py_True);
     }
     const Py_ssize_t dims = right ? PyTuple_Size(got[SHAPE]) : 0;
     right = dims == 1 || dims == 2;
     if (right) {
+        const int64_t columns = NUMBER(got[SHAPE], dims - 1);
+        const int64_t rows = dims == 2 ? NUMBER(got[SHAPE], 0) : 1;
+        if (sizes[want->rows] == ANY) sizes[want->rows] = rows;
+        if (sizes[want->columns] == ANY) sizes[want->columns] = columns;
         to->at = PyLong_AsVoidPtr(got[DATA_PTR]);
-        to->rows = dims == 2 ? NUMBER(got[SHAPE], 0) : 1;
-        to->columns = NUMBER(got[SHAPE], dims - 1);
-        to->stride = dims == 2 ? NUMBER(got[STRIDE], 0) : to->columns;
-        right = (to->columns <= 1 || NUMBER(got[STRIDE], dims - 1) == 1) &&
-                (to->rows <= 1 || to->stride >= to->columns) &&
-                (!whole || to->rows <= 1 || to->stride == to->columns) &&
-                (rows == ANY || to->rows == rows) &&
-                (columns == ANY || to->columns == columns);
+        to->at = to->at ? to->at : nothing;
+        to->stride = dims == 2 ? NUMBER(got[STRIDE], 0) : columns;
+        right = (columns <= 1 || NUMBER(got[STRIDE], dims - 1) == 1) &&
+                (rows <= 1 || to->stride >= columns) &&
+                ((want->flags & APART) || rows <= 1 || to->stride == columns) &&
+                rows == sizes[want->rows] && columns == sizes[want->columns];
     }
     for (int i = DTYPE; i < COUNT; i++) Py_XDECREF(got[i]);
     if (!right && !PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "expected %lld x %lld entries (-1: any number) of %S "
-                     "side by side on the CPU", (long long)rows, (long long)columns,
-                     known[dtype]);
+        PyErr_Format(PyExc_ValueError, "%s: expected %lld x %lld entries (-1: any number) "
+                     "of %S side by side on the CPU", want->name,
+                     (long long)sizes[want->rows], (long long)sizes[want->columns],
+                     known[want->dtype]);
     return right;
 }
 
-/* The address of a tensor that is there altogether, or NULL with an exception. */
-static void *whole(PyObject *x, int dtype, int64_t rows, int64_t columns) {
-    static char nothing[64]; /* PyTorch has no address for an empty tensor */
-    Matrix found;
-    if (!take(x, dtype, rows, columns, 1, &found)) return NULL;
-    return found.at ? found.at : nothing;
+/* The tensors of a call, None at NULL, and the numbers after them. */
+static int read_all(PyObject *args, const Expected *want, int count, int64_t *sizes,
+                    Found *to, const char *format, ...) {
+    PyObject *rest = PyTuple_GetSlice(args, count, PyTuple_Size(args));
+    va_list numbers;
+    va_start(numbers, format);
+    int right = rest && PyArg_VaParse(rest, format, numbers);
+    va_end(numbers);
+    Py_XDECREF(rest);
+    for (int i = 0; i < count && right; i++) {
+        PyObject *x = PyTuple_GetItem(args, i);
+        to[i] = (Found){NULL, 0};
+        if (!x || x != Py_None || !(want[i].flags & OPTIONAL))
+            right = x && take(x, want + i, sizes, to + i);
+    }
+    return right;
 }
+#define READ(...) read_all(args, want, sizeof want / sizeof *want, sizes, to, __VA_ARGS__)
 
-static int refused(const char *why) {
+static void *refused(const char *why) {
     PyErr_SetString(PyExc_ValueError, why);
-    return 0;
+    return NULL;
 }
 
 /* Take the loops for registers of at most so many floats; how many they now have. */
@@ -155,22 +179,19 @@ static int useful(int64_t blocks) {
 #define DRAW_OF(a) &(a).drop.key, &(a).drop.level, &(a).drop.scale
 
 static PyObject *py_widest(PyObject *self, PyObject *lanes) {
-    (void)self;
     return PyLong_FromLong(widest((int)PyLong_AsLong(lanes)));
 }
 
 /* mask(x, out, first, draw): out = drop(X). */
 static PyObject *py_mask(PyObject *self, PyObject *args) {
-    PyObject *x, *out;
-    Matrix given;
-    long long first;
+    static const Expected want[] = {{"x", FLOAT32, N, M, 0}, {"out", FLOAT32, N, M, 0}};
+    int64_t sizes[SIZES] = UNKNOWN;
+    Found to[2];
     Mask a;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "OOL" DRAW, &x, &out, &first, DRAW_OF(a)) ||
-        !take(x, FLOAT32, ANY, ANY, 1, &given) ||
-        !(a.out = whole(out, FLOAT32, given.rows, given.columns)))
-        return NULL;
-    a.x = given.at, a.rows = given.rows, a.width = given.columns, a.first = first;
+    long long first;
+    if (!READ("L" DRAW, &first, DRAW_OF(a))) return NULL;
+    a.x = to[0].at, a.out = to[1].at, a.rows = sizes[N], a.width = sizes[M];
+    a.first = first;
     const int64_t blocks = blocks_of(a.rows);
     const int threads = useful(blocks);
     FREELY(run(loops->mask, &a, blocks, threads))
@@ -182,30 +203,26 @@ static int64_t chunk_of(int64_t width) {
     return all_threads() > 1 ? 16 : width < 1 ? 1 : width;
 }
 
-/* product(crow, col, value, n_cols, z, bias, out, transposed, draw): out = drop(A) Z + b,
+/* product(crow, col, value, z, bias, out, n_cols, transposed, draw): out = drop(A) Z + b,
  * or out += drop(A)ᵀ Z. The columns are right: whoever makes a CSR sees to it. */
 static PyObject *py_product(PyObject *self, PyObject *args) {
-    PyObject *crow, *col, *value, *z, *bias, *out;
-    Matrix pointers, columns, given;
+    static const Expected want[] = {
+        {"crow", INT32, ONE, R, 0},          {"col", INT32, ONE, C, 0},
+        {"value", FLOAT32, ONE, C, 0},       {"z", FLOAT32, M, H, 0},
+        {"bias", FLOAT32, ONE, H, OPTIONAL}, {"out", FLOAT32, N, H, 0}};
+    int64_t sizes[SIZES] = UNKNOWN;
+    Found to[6];
     long long n_cols;
     Sparse a;
     int transposed;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "OOOLOOOp" DRAW, &crow, &col, &value, &n_cols, &z, &bias,
-                          &out, &transposed, DRAW_OF(a)) ||
-        !take(crow, INT32, 1, ANY, 1, &pointers) ||
-        !take(col, INT32, 1, ANY, 1, &columns) ||
-        !(a.value = whole(value, FLOAT32, 1, columns.columns)))
-        return NULL;
-    a.crow = pointers.at, a.col = columns.at, a.rows = pointers.columns - 1;
-    if (a.rows < 0 || a.crow[0] || a.crow[a.rows] > columns.columns)
-        return refused("row pointers beyond the entries"), NULL;
-    const int64_t into = transposed ? n_cols : a.rows, from = transposed ? a.rows : n_cols;
-    if (!take(z, FLOAT32, from, ANY, 1, &given) ||
-        !(a.out = whole(out, FLOAT32, into, given.columns)))
-        return NULL;
-    a.z = given.at, a.width = given.columns, a.bias = NULL;
-    if (bias != Py_None && !(a.bias = whole(bias, FLOAT32, 1, a.width))) return NULL;
+    if (!READ("Lp" DRAW, &n_cols, &transposed, DRAW_OF(a))) return NULL;
+    a.crow = to[0].at, a.col = to[1].at, a.value = to[2].at;
+    a.z = to[3].at, a.bias = to[4].at, a.out = to[5].at;
+    a.rows = sizes[R] - 1, a.width = sizes[H];
+    if (a.rows < 0 || a.crow[0] || a.crow[a.rows] > sizes[C])
+        return refused("crow: expected no pointers beyond the entries");
+    if (sizes[transposed ? M : N] != a.rows || sizes[transposed ? N : M] != n_cols)
+        return refused("z, out: expected the rows and columns of the matrix");
     a.chunk = chunk_of(a.width);
     const int64_t blocks =
         transposed ? (a.width + a.chunk - 1) / a.chunk : blocks_of(a.rows);
@@ -235,38 +252,31 @@ static void in_eights(const float *w, float *to, int64_t width, int c) {
     }
 }
 
-/* What hidden and its gradients share; `other`: the output, or its gradient. */
-static const float *hidden_task(Hidden *a, PyObject *z, PyObject *left, PyObject *bias,
-                                PyObject *weight, PyObject *other, float **other_at) {
-    Matrix rows, given, factor;
-    if (!take(other, FLOAT32, ANY, ANY, 0, &rows)) return NULL;
-    if (!take(z, FLOAT32, left == Py_None ? rows.rows : ANY, ANY, 0, &given)) return NULL;
-    *other_at = rows.at, a->out_stride = rows.stride;
-    a->rows = rows.rows, a->c = (int)rows.columns;
-    a->width = given.columns, a->z_stride = given.stride;
-    if (left == Py_None)
-        a->z = given.at;
-    else if (take(left, FLOAT32, rows.rows, given.rows, 1, &factor) &&
-             (a->right = whole(z, FLOAT32, ANY, ANY)))
-        a->left = factor.at, a->rank = (int)given.rows;
-    else
-        return NULL;
-    if (!(a->bias = whole(bias, FLOAT32, 1, a->width))) return NULL;
-    return whole(weight, FLOAT32, a->width, a->c);
+/* What hidden and its gradients share: Z, or the factors L and R of it, and b. */
+static int hidden_task(Hidden *a, const int64_t *sizes, Found z, Found left, Found bias) {
+    if (left.at ? sizes[R] > 1 && z.stride != sizes[H] : sizes[R] != sizes[N])
+        return refused("z: expected as many rows as there are outputs"), 0;
+    a->rows = sizes[N], a->width = sizes[H], a->c = (int)sizes[C], a->bias = bias.at;
+    a->z_stride = z.stride, a->left = left.at, a->rank = left.at ? (int)sizes[R] : 0;
+    *(left.at ? &a->right : &a->z) = z.at;
+    return 1;
 }
 
 /* hidden(z, left, bias, w, out, draw): out = drop(ReLU(Z + b)) W. Where `left` is given,
  * z is the R of Z = L R. Rows of z and of out may be apart. */
 static PyObject *py_hidden(PyObject *self, PyObject *args) {
-    PyObject *z, *left, *bias, *weight, *out;
-    const float *w;
+    static const Expected want[] = {
+        {"z", FLOAT32, R, H, APART},   {"left", FLOAT32, N, R, OPTIONAL},
+        {"bias", FLOAT32, ONE, H, 0},  {"w", FLOAT32, H, C, 0},
+        {"out", FLOAT32, N, C, APART}};
+    int64_t sizes[SIZES] = UNKNOWN;
+    Found to[5];
     Hidden a;
-    (void)self;
     memset(&a, 0, sizeof a);
-    if (!PyArg_ParseTuple(args, "OOOOO" DRAW, &z, &left, &bias, &weight, &out,
-                          DRAW_OF(a)) ||
-        !(w = hidden_task(&a, z, left, bias, weight, out, &a.out)))
+    if (!READ(DRAW, DRAW_OF(a)) || !hidden_task(&a, sizes, to[0], to[1], to[2]))
         return NULL;
+    const float *w = to[3].at;
+    a.out = to[4].at, a.out_stride = to[4].stride;
     const int64_t blocks = blocks_of(a.rows);
     const int threads = useful(blocks);
     const size_t of_weight = (size_t)(a.width * (a.c + 7)), of_rows = HIDDEN_ROWS * a.width;
@@ -282,24 +292,23 @@ static PyObject *py_hidden(PyObject *self, PyObject *args) {
  * That of Z goes to grad_z, which may be z, or nowhere; those of Wᵀ, b and R (together
  * (k + 1 + r)×h) are added to `sums`. */
 static PyObject *py_hidden_back(PyObject *self, PyObject *args) {
-    PyObject *grad, *z, *left, *grad_z, *bias, *weight, *sums;
-    Matrix to;
-    float *grad_at, *total;
-    const float *w;
+    static const Expected want[] = {
+        {"grad", FLOAT32, N, C, APART},    {"z", FLOAT32, R, H, APART},
+        {"left", FLOAT32, N, R, OPTIONAL}, {"grad_z", FLOAT32, N, H, APART | OPTIONAL},
+        {"bias", FLOAT32, ONE, H, 0},      {"w", FLOAT32, H, C, 0},
+        {"sums", FLOAT32, M, H, 0}};
+    int64_t sizes[SIZES] = UNKNOWN;
+    Found to[7];
     Hidden a;
-    (void)self;
     memset(&a, 0, sizeof a);
-    if (!PyArg_ParseTuple(args, "OOOOOOO" DRAW, &grad, &z, &left, &grad_z, &bias, &weight,
-                          &sums, DRAW_OF(a)) ||
-        !(w = hidden_task(&a, z, left, bias, weight, grad, &grad_at)) ||
-        !(total = whole(sums, FLOAT32, a.c + 1 + a.rank, a.width)))
+    if (!READ(DRAW, DRAW_OF(a)) || !hidden_task(&a, sizes, to[1], to[2], to[4]))
         return NULL;
-    a.grad = grad_at;
-    if (grad_z != Py_None) {
-        if (!take(grad_z, FLOAT32, a.rows, a.width, 0, &to)) return NULL;
-        if (to.stride != a.z_stride) return refused("grad_z has other strides"), NULL;
-        a.grad_z = to.at;
-    }
+    if (sizes[M] != a.c + 1 + a.rank) return refused("sums: expected other rows");
+    if (to[3].at && to[3].stride != a.z_stride)
+        return refused("grad_z: expected the strides of z");
+    a.grad = to[0].at, a.out_stride = to[0].stride, a.grad_z = to[3].at;
+    const float *w = to[5].at;
+    float *total = to[6].at;
     const int64_t blocks = blocks_of(a.rows), count = (a.c + 1 + a.rank) * a.width;
     const int threads = useful(blocks);
     const size_t of_weight = (size_t)(a.width * a.c);
@@ -320,28 +329,26 @@ static PyObject *py_hidden_back(PyObject *self, PyObject *args) {
  * eq. 12 for [H̄ H̃]; the gradient of the views goes to `grad`, those of W and b (together
  * (c + 1)×c) are added to `sums`. */
 static PyObject *py_two_views(PyObject *self, PyObject *args) {
-    PyObject *wide, *grad, *weight, *bias, *target, *each, *kind, *sums;
-    Matrix given;
-    double *total, loss = 0.0;
+    static const Expected want[] = {
+        {"wide", FLOAT32, N, M, 0},   {"grad", FLOAT32, N, M, 0},
+        {"w", FLOAT32, C, C, 0},      {"b", FLOAT32, ONE, C, 0},
+        {"target", INT64, ONE, N, 0}, {"each", FLOAT32, ONE, N, 0},
+        {"kind", INT8, ONE, N, 0},    {"sums", FLOAT64, R, C, 0}};
+    int64_t sizes[SIZES] = UNKNOWN;
+    Found to[8];
     TwoViews a;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOOOOOffff", &wide, &grad, &weight, &bias, &target,
-                          &each, &kind, &sums, &a.tau, &a.eta, &a.contrast, &a.entropy) ||
-        !take(wide, FLOAT32, ANY, ANY, 1, &given))
-        return NULL;
-    const int64_t n = a.rows = given.rows, c = given.columns / 2;
-    a.wide = given.at, a.c = (int)c;
-    if (c > MAX_CLASSES || given.columns % 2) return refused("too many classes"), NULL;
-    if (!(a.grad = whole(grad, FLOAT32, n, 2 * c)) ||
-        !(a.weight = whole(weight, FLOAT32, c, c)) ||
-        !(a.bias = whole(bias, FLOAT32, 1, c)) ||
-        !(a.target = whole(target, INT64, 1, n)) ||
-        !(a.each = whole(each, FLOAT32, 1, n)) || !(a.kind = whole(kind, INT8, 1, n)) ||
-        !(total = whole(sums, FLOAT64, c + 1, c)))
-        return NULL;
+    double loss = 0.0;
+    if (!READ("ffff", &a.tau, &a.eta, &a.contrast, &a.entropy)) return NULL;
+    const int64_t n = sizes[N], c = sizes[C];
+    if (c > MAX_CLASSES || sizes[M] != 2 * c || sizes[R] != c + 1)
+        return refused("w, sums: expected the classes of the views");
+    a.wide = to[0].at, a.grad = to[1].at, a.weight = to[2].at, a.bias = to[3].at;
+    a.target = to[4].at, a.each = to[5].at, a.kind = to[6].at;
+    a.rows = n, a.c = (int)c;
+    double *total = to[7].at;
     for (int64_t i = 0; i < n; i++)
         if (a.target[i] < 0 || a.target[i] >= c || a.kind[i] < 0 || a.kind[i] > 2)
-            return refused("a class beyond those of the views"), NULL;
+            return refused("a class beyond those of the views");
     const int64_t blocks = blocks_of(n), count = LOSS_SUMS(c);
     const int threads = useful(blocks);
     const size_t of_threads = (size_t)(threads * count * 4 * loops->lanes);
