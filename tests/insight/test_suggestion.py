@@ -1,7 +1,5 @@
 """Which labels would help most: by hand, by definition, on graphs with a gap."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 import torch
@@ -14,7 +12,6 @@ from elugcn.insight import DiagnosisContext, suggest_labels
 from elugcn.insight import suggestion as module
 from elugcn.insight.suggestion import (
     default_pool,
-    greedy_cover,
     joint_prediction,
     need,
     similarity,
@@ -76,22 +73,6 @@ def test_gains_follow_from_the_definition(context: DiagnosisContext) -> None:
         assert one.confidence == pytest.approx(float(best.max()))
     assert len({s.index for s in chosen}) == 5
     assert suggest_labels(context, 3) == chosen[:3]
-
-
-def test_greedy_is_within_the_bound_of_the_best_choice() -> None:
-    kernel = torch.rand(9, 30, generator=torch.Generator().manual_seed(0))
-    weight = torch.rand(30, generator=torch.Generator().manual_seed(1))
-    picked, gains = greedy_cover(
-        kernel, weight, torch.zeros(30), 3, lambda picked: torch.ones(9)
-    )
-
-    def value(chosen: tuple[int, ...] | list[int]) -> float:
-        return float(kernel[list(chosen)].max(dim=0).values @ weight)
-
-    assert sum(gains) == pytest.approx(value(picked))
-    best = max(value(three) for three in combinations(range(9), 3))
-    assert value(picked) >= (1 - 1 / np.e) * best
-    assert gains == sorted(gains, reverse=True)
 
 
 def test_need_by_hand() -> None:

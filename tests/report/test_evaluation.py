@@ -15,13 +15,8 @@ from sklearn.metrics import (
 )
 
 from elugcn.api import Fitted
-from elugcn.report.evaluation import (
-    Evaluation,
-    calibration,
-    class_scores,
-    clearly_differs,
-    evaluate,
-)
+from elugcn.report import evaluation
+from elugcn.report.evaluation import Evaluation, calibration, evaluate
 from tests.insight.conftest import mask
 
 
@@ -68,8 +63,8 @@ def test_a_difference_beyond_chance(ours: int, theirs: int, clear: bool) -> None
     """|9 − 2| = 7 > 2√11 = 6.6, |8 − 2| = 6 < 2√10 = 6.3; shared errors don't count."""
     here = torch.tensor([True] * ours + [False] * theirs + [False] * 30)
     there = torch.tensor([False] * ours + [True] * theirs + [False] * 30)
-    assert clearly_differs(here, there) is clear
-    assert clearly_differs(there, here) is clear
+    assert evaluation.clearly_differs(here, there) is clear
+    assert evaluation.clearly_differs(there, here) is clear
 
 
 def test_classes_are_scikit_learns(fitted_tables: Fitted) -> None:
@@ -99,7 +94,7 @@ def test_classes_are_scikit_learns(fitted_tables: Fitted) -> None:
     ids=["never predicted", "no nodes"],
 )
 def test_classes_by_hand(six: Fitted, confusion: Any, expected: list[Any]) -> None:
-    rows = class_scores(six.data, np.array(confusion), ["left", "right"])
+    rows = evaluation.class_scores(six.data, np.array(confusion), ["left", "right"])
     assert values(rows, "nodes", "recall", "precision", "confused_with") == expected
 
 

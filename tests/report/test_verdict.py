@@ -38,39 +38,34 @@ def test_accuracies_have_the_digits_they_deserve() -> None:
     assert said == ["85.1%", "85%", ">99.9%", "–"]
 
 
-@pytest.mark.parametrize(
-    ("gcn", "clear", "says"),
-    [
-        (0.75, True, "This is 10.0 points more than a plain GCN (75.0%)."),
-        (0.95, True, "This is 10.0 points less than a plain GCN (95.0%)."),
-        (0.84, True, "This is 1.0 point more than a plain GCN (84.0%)."),
-        (0.86, False, "The difference to a plain GCN (86.0%) is within chance."),
-    ],
-)
-def test_the_first_paragraph_compares(
-    content: Content, gcn: float, clear: bool, says: str
+OURS, MLP = score("elu-gcn", 0.85), score("mlp", 0.5)
+CLASSES = [
+    {"name": "a", "nodes": 1200, "recall": 0.9},
+    {"name": "b", "nodes": 300, "recall": 0.35},
+    {"name": "c", "nodes": 3, "recall": 0.0},  # too few to mention
+]
+FIRST: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "more": ([OURS, score("gcn", 0.75), MLP], {},
+             "This is 10.0 points more than a plain GCN (75.0%)."),
+    "less": ([OURS, score("gcn", 0.95), MLP], {},
+             "This is 10.0 points less than a plain GCN (95.0%)."),
+    "one point": ([OURS, score("gcn", 0.84)], {},
+                  "This is 1.0 point more than a plain GCN (84.0%)."),
+    "chance": ([OURS, score("gcn", 0.86, clear=False)], {},
+               "The difference to a plain GCN (86.0%) is within chance."),
+    "a weak class": ([score("gcn", 0.8)], {"classes": CLASSES},
+                     "The weakest class is “b”: 35% of its 300 nodes are found."),
+    "imbalanced": ([score("gcn", 0.93, balanced=0.613)], {"largest": 0.92},
+                   "The classes are imbalanced: always predicting the largest one "
+                   "reaches 92.0%, so read the balanced accuracy: 61.3%."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("scores", "more", "says"), FIRST.values(), ids=FIRST)
+def test_the_first_paragraph_is_about_accuracy(
+    content: Content, scores: list[Any], more: dict[str, Any], says: str
 ) -> None:
-    own, plain = score("elu-gcn", 0.85), score("gcn", gcn, clear=clear)
-    assert verdict(on(content, 1000, own, plain, score("mlp", 0.5)))[0] == says
-
-
-def test_the_weakest_class_is_named(content: Content) -> None:
-    classes = [
-        {"name": "a", "nodes": 1200, "recall": 0.9},
-        {"name": "b", "nodes": 300, "recall": 0.35},
-        {"name": "c", "nodes": 3, "recall": 0.0},  # too few to mention
-    ]
-    shown = on(content, 1503, score("gcn", 0.8), classes=classes)
-    said = "The weakest class is “b”: 35% of its 300 nodes are found."
-    assert verdict(shown)[0] == said
-
-
-def test_imbalanced_classes(content: Content) -> None:
-    own = score("gcn", 0.93, balanced=0.613)
-    assert verdict(on(content, 1000, own, largest=0.92))[0] == (
-        "The classes are imbalanced: always predicting the largest one reaches 92.0%, "
-        "so read the balanced accuracy: 61.3%."
-    )
+    assert verdict(on(content, 1503, *scores, **more))[0] == says
 
 
 def test_the_second_paragraph_is_about_labels(content: Content) -> None:
