@@ -72,14 +72,8 @@ class TrainConfig(MethodConfig):
 
     def training(self) -> TrainSettings:
         """The part that the training loop reads."""
-        return TrainSettings(
-            lr=self.lr,
-            weight_decay=self.weight_decay,
-            decay=self.decay,
-            epochs=self.epochs,
-            patience=self.patience,
-            select=self.select,
-        )
+        own = TrainConfig.__annotations__
+        return TrainSettings(**{name: value for name, value in self if name in own})
 
 
 class NetworkConfig(TrainConfig):
@@ -95,13 +89,7 @@ Config = TypeVar("Config", bound=MethodConfig)
 def make_config(kind: type[Config], options: Mapping[str, Any], of: str) -> Config:
     """Options from YAML, JSON or Python as a checked configuration.
 
-    Args:
-        kind: The configuration class.
-        options: Values by name.
-        of: What the options belong to, for messages: ``"method gcn"``.
-
-    Raises:
-        InputError: An option is unknown or its value is not allowed.
+    ``of`` is what they belong to, for messages: ``"method gcn"``.
     """
     known = list(kind.model_fields)
     for name in options:

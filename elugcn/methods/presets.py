@@ -36,8 +36,7 @@ def tuned_options(
 @cache
 def all_presets() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     """Options by dataset, then by method."""
-    text = presets_file().read_text(encoding="utf-8")
-    content: dict[str, Any] = yaml.safe_load(text)
+    content: dict[str, Any] = yaml.safe_load(presets_file().read_text("utf-8"))
     return content
 
 

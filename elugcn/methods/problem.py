@@ -141,7 +141,11 @@ class Problem:
     @classmethod
     def of(cls, data: Data, config: MethodConfig, device: torch.device) -> Problem:
         """Scale the features and build Â, once, for a checked graph."""
-        scaler = FeatureScaler.fit(data.x, _feature_norm(data, config))
+        # Tables are scaled by column when they are encoded; "auto" leaves them.
+        scaled = (
+            getattr(data, "features_scaled", False) and config.feature_norm == "auto"
+        )
+        scaler = FeatureScaler.fit(data.x, "none" if scaled else config.feature_norm)
         view = GraphView.of(config)
         adj = label_adj = view.adjacency(data).to(device)
         if view.direction == "apart":
@@ -229,9 +233,3 @@ class Problem:
             directed=bool(getattr(data, "directed", False)),
             homophily=float((labels[source] == labels[target])[known].double().mean()),
         )
-
-
-def _feature_norm(data: Data, config: MethodConfig) -> str:
-    """Tables are scaled by column when they are encoded; ``auto`` leaves them."""
-    scaled = getattr(data, "features_scaled", False)
-    return "none" if scaled and config.feature_norm == "auto" else config.feature_norm
