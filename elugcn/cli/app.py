@@ -1,7 +1,5 @@
 """The ``elugcn`` command: its subcommands, and how errors reach the user."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import inspect
@@ -149,10 +147,9 @@ def _root(
 
 def _with_option_names(message: str) -> str:
     """The library names arguments: ``val_fraction=2`` is ``--val-fraction 2`` here."""
-    from elugcn.cli.options import FitOptions, GraphOptions, RunsOptions, flag_of
+    from elugcn.cli.options import FitOptions, GraphOptions, flag_of
 
-    groups = (GraphOptions, FitOptions, RunsOptions)
-    for name in (*(name for one in groups for name in one.model_fields), *_RENAMED):
+    for name in (*GraphOptions.model_fields, *FitOptions.model_fields, *_RENAMED):
         flag = flag_of(_RENAMED.get(name, name))
         value = "" if "_" in name else "(?==| must be)"  # a short name is also a word
         message = re.sub(rf"(?<![\w/.'-]){name}\b{value}", flag, message)

@@ -1,7 +1,5 @@
 """What several commands do to print, and to check where they write."""
 
-from __future__ import annotations
-
 import functools
 import json
 import sys

@@ -1,7 +1,5 @@
 """``elugcn compare``: methods × datasets × seeds, resumable, as a table."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

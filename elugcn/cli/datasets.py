@@ -1,7 +1,5 @@
 """``elugcn datasets``: what can be loaded."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

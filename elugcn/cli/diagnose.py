@@ -1,7 +1,5 @@
 """``elugcn diagnose``: which nodes and classes the labels help."""
 
-from __future__ import annotations
-
 import textwrap
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``elugcn explain``: one node, the labels that reach it, its neighbours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

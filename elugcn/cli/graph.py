@@ -1,7 +1,5 @@
 """``elugcn graph``: learn the ELU graph and write it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

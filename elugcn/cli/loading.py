@@ -1,7 +1,5 @@
 """From options to what is fitted or looked at: a graph, a method, a saved run."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from torch_geometric.data import Data
 
 from elugcn.api import (
@@ -34,7 +32,7 @@ from elugcn.cli.options import (
 from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.data.tables import load_tables
 from elugcn.data.validation import CheckedGraph, check_data
-from elugcn.errors import InputError, first_problem, shown
+from elugcn.errors import InputError, first_problem
 from elugcn.methods.options import MethodConfig, unknown_option
 from elugcn.methods.registry import (
     DEFAULT_METHOD,
@@ -76,13 +74,13 @@ class Task:
 
     def recorded(self) -> dict[str, Any]:
         """What ``config.yaml`` records about the graph."""
-        dataset = {"dataset": self.name} if self.options.nodes is None else {}
-        return dataset | {
+        given = self.options.given()
+        if self.options.nodes is None:
+            given["dataset"] = self.name
+        for key in {"nodes", "edges"} & given.keys():
             # A run may be looked at from another folder.
-            key: str(value.absolute()) if isinstance(value, Path) else value
-            for key, value in self.options.given().items()
-            if key != "dataset"
-        }
+            given[key] = str(given[key].absolute())
+        return given
 
 
 def prepare(
@@ -112,22 +110,26 @@ def complete(graph: GraphOptions, how: FitOptions) -> tuple[GraphOptions, int, s
 
     The graph of the file is used only if the command line names none.
     """
-    file = how.config
-    run = {} if file is None else read_config_file(file)
-    if "options" not in run:
-        run = {}  # a flat file of method options says nothing else
-    if run and not {"dataset", "nodes", "edges"} & graph.given().keys():
+    recorded = _Recorded() if how.config is None else _read_run(how.config)
+    if not {"dataset", "nodes", "edges"} & graph.given().keys():
         changed = graph.given() | {"data_dir": graph.data_dir}
-        graph = _recorded_graph(run, f"{file}").model_copy(update=changed)
-    seed = run.get("seed", 0) if how.seed is None else how.seed
-    if type(seed) is not int or not 0 <= seed <= MAX_SEED:
-        expected = f"a whole number from 0 to {MAX_SEED}"
-        raise InputError(f"{file}: the seed is {shown(seed)}; expected {expected}")
-    return graph, seed, str(run.get("method", DEFAULT_METHOD))
+        graph = recorded.graph.model_copy(update=changed)
+    seed = recorded.seed if how.seed is None else how.seed
+    return graph, seed, recorded.method
 
 
-def _recorded_graph(run: dict[str, Any], file: str) -> GraphOptions:
-    """The options of the graph that the file of a run records, checked."""
+class _Recorded(BaseModel):
+    """What the ``config.yaml`` of a run says, besides the options of the method."""
+
+    graph: GraphOptions = GraphOptions()
+    seed: int = Field(default=0, ge=0, le=MAX_SEED, strict=True)
+    method: str = DEFAULT_METHOD
+
+
+def _read_run(file: Path) -> _Recorded:
+    run = read_config_file(file)
+    if "options" not in run:
+        return _Recorded()  # a flat file of method options says nothing else
     graph: dict[str, Any] = dict(run["graph"])
     for key in ("dataset", "split") if "nodes" not in graph else ():
         top = run.get(key)
@@ -137,18 +139,17 @@ def _recorded_graph(run: dict[str, Any], file: str) -> GraphOptions:
     for key in graph.keys() - PANELS.keys():
         raise InputError(unknown_option(str(key), PANELS, f"graph in {file}"))
     try:
-        return GraphOptions(**graph)
+        return _Recorded(**run | {"graph": graph})
     except ValidationError as error:
-        raise InputError(f"{file}: graph.{first_problem(error)}") from None
+        raise InputError(f"{file}: {first_problem(error)}") from None
 
 
 def load_graph(options: GraphOptions, seed: int) -> CheckedGraph:
     """The dataset or the tables that the options name, checked."""
     check_options(options)
+    data = read_graph(options)
     if options.nodes is None:
-        data = read_dataset(options)
         return check_data(data, features=options.features, seed=seed)
-    data = read_tables(options)
     val, test = options.val_fraction, options.test_fraction
     try:
         return check_data(data, seed=seed, val_fraction=val, test_fraction=test)
@@ -170,8 +171,18 @@ def check_options(options: GraphOptions) -> None:
             raise InputError(f"{flag_of(name)} requires {flags}")
 
 
-def read_dataset(options: GraphOptions) -> Data:
-    """The dataset that the options name."""
+def read_graph(options: GraphOptions, schema: Any = None) -> Data:
+    """The dataset or the tables that the options name."""
+    if options.nodes is not None and options.edges is not None:
+        columns = {name for name in PANELS if name.endswith("_column")}
+        return load_tables(
+            options.nodes,
+            options.edges,
+            **options.model_dump(include=columns),
+            directed=options.directed or None,
+            features=options.features,
+            schema=schema,
+        )
     info = dataset_info("digits" if options.dataset is None else options.dataset)
     extra = parse_assignments(options.data_option or [], "--data-option")
     for key in extra.keys() - set(info.options):
@@ -183,19 +194,6 @@ def read_dataset(options: GraphOptions) -> Data:
         labels_per_class=options.labels_per_class,
         directed=options.directed,
         **extra,
-    )
-
-
-def read_tables(options: GraphOptions, schema: Any = None) -> Data:
-    """The user's two tables as a graph."""
-    names = [name for name in PANELS if name.endswith("_column")]
-    return load_tables(
-        options.nodes,  # type: ignore[arg-type]
-        options.edges,  # type: ignore[arg-type]
-        **{name: getattr(options, name) for name in names},
-        directed=options.directed or None,
-        features=options.features,
-        schema=schema,
     )
 
 

@@ -4,8 +4,6 @@ A command takes a group of options as one parameter. ``grouped`` spreads the fie
 the group into the single options that Typer shows.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable

@@ -1,17 +1,15 @@
 """``elugcn predict``: the predictions of a saved run, for its graph or another."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
 import typer
 
-from elugcn.api import Fitted, load, predict_other, write_predictions
+from elugcn.api import load, predict_other, write_predictions
 from elugcn.api.runs import PREDICTIONS
 from elugcn.atomic import atomic_file, check_file
 from elugcn.cli.common import percent
-from elugcn.cli.loading import check_options, read_dataset, read_tables, refuse_input
+from elugcn.cli.loading import check_options, read_graph, refuse_input
 from elugcn.cli.options import RUN, GraphOptions, OutputOptions, flag_of, grouped
 from elugcn.errors import InputError
 
@@ -44,7 +42,14 @@ def run(
             raise InputError(f"--out {out}: predictions are CSV; use the suffix .csv")
     fitted = load(run_directory)
     if other:
-        fitted = _predict_other(fitted, graph)
+        schema = getattr(fitted.data, "table_schema", None)
+        if graph.nodes is not None and schema is None:
+            raise InputError(
+                f"{graph.nodes}: this run was trained on a dataset, not on tables; "
+                "name another dataset with --dataset"
+            )
+        data = read_graph(graph, schema)
+        fitted = predict_other(fitted, data, features=graph.features)
     if out is None:
         write_predictions(fitted, sys.stdout)
         return
@@ -55,18 +60,3 @@ def run(
     result = {"run": str(run_directory), "n_nodes": n, "accuracy": score}
     right = "" if score is None else f", {percent(score)} of the labels right"
     output.show(result | {"out": str(out)}, f"{out}: {n:,} nodes predicted{right}")
-
-
-def _predict_other(fitted: Fitted, options: GraphOptions) -> Fitted:
-    """The predictions of a fitted model for the graph that the options name."""
-    schema = getattr(fitted.data, "table_schema", None)
-    if options.dataset is not None:
-        data = read_dataset(options)
-    elif schema is not None:
-        data = read_tables(options, schema)
-    else:
-        raise InputError(
-            f"{options.nodes}: this run was trained on a dataset, not on tables; "
-            "name another dataset with --dataset"
-        )
-    return predict_other(fitted, data, features=options.features)

@@ -1,7 +1,5 @@
 """``elugcn report``: a run as one HTML page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

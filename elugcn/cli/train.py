@@ -1,7 +1,5 @@
 """``elugcn train``: fit a method and write a run directory."""
 
-from __future__ import annotations
-
 import shlex
 import warnings
 from pathlib import Path

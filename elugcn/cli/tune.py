@@ -1,7 +1,5 @@
 """``elugcn tune``: search the options of methods on validation, resumable."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import asdict
 from pathlib import Path

@@ -165,8 +165,8 @@ def test_tables(what: str, tables: Tables, refused: Refused) -> None:
 
 CONFIGS = {
     "epohcs: 5": r"unknown option 'epohcs' of c\.yaml; did you mean 'epochs'",
-    "{options: {}, seed: many}": r"c\.yaml: the seed is 'many'; expected a whole",
-    "{options: {}, seed: -5}": r"c\.yaml: the seed is -5; expected a whole number fr",
+    "{options: {}, seed: many}": r"c\.yaml: --seed must be a whole number; got 'many'",
+    "{options: {}, seed: -5}": r"c\.yaml: --seed must be at least 0; got -5",
     "{options: {}, method: magic}": "unknown method 'magic'",
     "{options: {}, dataset: karate, graph: {dataset: digits}}": (
         r"c\.yaml: dataset is 'karate' at the top but 'digits' under graph"
