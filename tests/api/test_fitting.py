@@ -123,20 +123,14 @@ def test_fits_in_threads_come_out_as_one_after_the_other(data: Data) -> None:
 # Classes, devices, refusals
 
 
-@pytest.mark.parametrize(
-    ("classes", "expected"),
-    [
-        (None, [0, 1, 2]),
-        (np.array(["a", "b", "c"]), ["a", "b", "c"]),
-        (np.array(["a", "b"]), [0, 1, 2]),  # some PyG datasets use this name
-        (["x"] * 40, [0, 1, 2]),
-    ],
-    ids=["none", "names", "too few", "a list"],
-)
-def test_classes(classes: Any, expected: list[Any], data: Data) -> None:
-    mine = data.clone()
-    mine.classes = classes
-    assert fit(mine, "lpa").classes.tolist() == expected
+def test_classes(data: Data) -> None:
+    names = np.array(["a", "b", "c"])
+    # Some PyG datasets use this name for other things.
+    for given in (None, names, names[:2], ["x"] * 40):
+        mine = data.clone()
+        mine.classes = given
+        expected = ["a", "b", "c"] if given is names else [0, 1, 2]
+        assert fit(mine, "lpa").classes.tolist() == expected
 
 
 def test_devices(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,27 +139,17 @@ def test_devices(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
         assert fit(data, "lpa", device=name).device == "cpu"
     with pytest.raises(InputError, match="'cuda' was requested, but CUDA is not av"):
         fit(data, "lpa", device="cuda")
+    for wrong in ("tpu", "meta", None):
+        says = f"device must be auto, cpu or cuda; got {wrong!r}"
+        with pytest.raises(InputError, match=says):
+            fit(data, "lpa", device=wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"seed": -1}, f"seed must be a whole number from 0 to {MAX_SEED}; got -1"),
-        ({"seed": MAX_SEED + 1}, "seed must be"),
-        ({"seed": True}, "seed must be"),
-        ({"seed": 1.0}, "seed must be"),
-        ({"device": "tpu"}, "device must be auto, cpu or cuda; got 'tpu'"),
-        ({"device": "meta"}, "device must be"),
-        ({"device": None}, "device must be"),
-    ],
-    ids=[
-        "negative seed", "large seed", "boolean seed", "fraction", "device",
-        "meta device", "no device",
-    ],
-)  # fmt: skip
-def test_refusals(arguments: dict[str, Any], message: str, data: Data) -> None:
-    with pytest.raises(InputError, match=message):
-        fit(data, "lpa", **arguments)
+@pytest.mark.parametrize("seed", [-1, MAX_SEED + 1, True, 1.0])
+def test_seeds_that_are_refused(seed: Any, data: Data) -> None:
+    says = f"seed must be a whole number from 0 to {MAX_SEED}; got {seed!r}"
+    with pytest.raises(InputError, match=says):
+        fit(data, "lpa", seed=seed)
 
 
 # Other graphs
@@ -192,8 +176,6 @@ def test_another_graph_may_have_labels_for_comparison(
 
 def test_other_graphs_that_are_refused(quick_fit: Fit, sbm: Draw) -> None:
     other = sbm(9, n=90)
-    with pytest.raises(InputError, match="'lpa' can't predict for another graph"):
-        predict_other(quick_fit("lpa"), other)
     with pytest.raises(InputError, match="fitted with 8 features; got 3"):
         predict_other(quick_fit("gcn"), sbm(9, n=90, n_features=3))
     other.x = other.x.sign() * 3e38
