@@ -135,16 +135,6 @@ def test_transposed_factors_keep_their_digits_where_h_is_close_to_q() -> None:
     torch.testing.assert_close(right, H / (n / 3 + 1e-3), rtol=1e-3, atol=1e-6)
 
 
-def test_paper_factors_keep_their_digits_for_equal_rows_of_h() -> None:
-    H = torch.tensor([[0.5, 0.3, 0.2]]).repeat(300_000, 1)
-    Q = torch.eye(3)[torch.arange(300_000) % 3]
-    left, right = ClosedForm(H, 1.0, "paper").factors(Q)
-    # Hᵀ = u 1ᵀ gives W u = u / (β + n·uᵀu).
-    u = H[0].double()
-    expected = (u / (1.0 + 300_000 * (u @ u))).float()
-    torch.testing.assert_close(left[:3] @ right[0], expected, rtol=1e-3, atol=0)
-
-
 # --- Algorithm 1 -------------------------------------------------------------------
 
 
@@ -190,10 +180,16 @@ def test_updates_are_those_of_the_dense_loop(
     start = initial_influence(labels, H, "lpa", lpa)
     before, closed = start.clone(), ClosedForm(H, 0.5, form)
     known = labels >= 0
-    for k in range(6):
+    for k in range(4):
         got = label_influence(closed, labels, start, k, damping, norm)
         expected = dense_loop(H, labels, start, k, 0.5, form, damping, norm == "l2")
         torch.testing.assert_close(got, expected, rtol=1e-8, atol=1e-10)
+        graph = learn_elu_graph(
+            H, labels, lpa=lpa, k=k, beta=0.5, form=form, damping=damping,
+            normalization=norm,
+        )  # fmt: skip
+        S = dense_s(expected, H, 0.5, form)
+        torch.testing.assert_close(graph.to_dense(), S, rtol=1e-7, atol=1e-9)
         # Labelled rows of Q equal Y after every update.
         assert torch.equal(got[known], torch.eye(3).to(H)[labels[known]])
     assert torch.equal(start, before)
@@ -218,23 +214,6 @@ def test_a_zero_start_is_a_dead_fixed_point_of_the_printed_form(
     assert bool(alive(form="paper", lpa=lpa).all())
     # The other cure: rows of the transposed form live as those of H do.
     assert bool(alive(form="transposed", init="zero").all())
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("init", ["lpa", "mlp", "zero"])
-def test_the_learned_graph_is_that_of_the_dense_algorithm(
-    example: Example, form: Form, init: Any
-) -> None:
-    H, labels, lpa = example
-    graph = learn_elu_graph(
-        H, labels, lpa=lpa, k=3, beta=0.4, form=form, init=init,
-        normalization="l2", damping=0.2,
-    )  # fmt: skip
-    start = initial_influence(labels, H, init, lpa)
-    Q = dense_loop(H, labels, start, 3, 0.4, form, 0.2, l2=True)
-    torch.testing.assert_close(
-        graph.to_dense(), dense_s(Q, H, 0.4, form), rtol=1e-7, atol=1e-9
-    )
 
 
 def test_six_nodes_by_hand() -> None:
@@ -289,14 +268,6 @@ def test_modes(example: Example) -> None:
     assert torch.equal((topk.to_dense() != 0).sum(dim=1), torch.full((30,), 4))
     # The largest fifth of 900 entries.
     assert int((paper.to_dense() != 0).sum()) in (180, 181)
-
-
-def test_the_default_init_is_lpa_if_it_is_given(example: Example) -> None:
-    H, labels, lpa = example
-    for share, init in ((None, "mlp"), (lpa, "lpa")):
-        default = learn_elu_graph(H, labels, lpa=share).to_dense()
-        named = learn_elu_graph(H, labels, lpa=share, init=init)  # type: ignore[arg-type]
-        assert torch.equal(default, named.to_dense())
 
 
 # --- refusals ----------------------------------------------------------------------------

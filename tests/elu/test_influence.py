@@ -70,25 +70,19 @@ def test_summed_by_class_it_is_label_propagation(seed: int, both: bool) -> None:
     torch.testing.assert_close(shares @ one_hot, lpa, rtol=1e-4, atol=1e-6)
 
 
-def test_influence_by_hand() -> None:
-    """A row of three, the ends labelled: the middle hears both alike."""
+def test_influence_and_hops_by_hand() -> None:
+    """A row of three, the ends labelled: the middle hears both alike; node 3 nobody."""
     edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    adj = normalized_adjacency(edges, 3)
-    labelled = torch.tensor([True, False, True])
-    shares = influence_on(adj, labelled, torch.tensor([1, 0]), 1, 0.5)
-    torch.testing.assert_close(shares, torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
-
-
-def test_a_node_out_of_reach_hears_nobody() -> None:
-    edges = torch.tensor([[0, 1], [1, 0]])
-    adj = normalized_adjacency(edges, 3)
-    labelled = torch.tensor([True, False, False])
-    assert influence_on(adj, labelled, torch.tensor([2])).tolist() == [[0.0]]
-    assert hop_distance(adj, labelled).tolist() == [0, 1, -1]
+    adj = normalized_adjacency(edges, 4)
+    labelled = torch.tensor([True, False, True, False])
+    shares = influence_on(adj, labelled, torch.tensor([1, 0, 3]), 1, 0.5)
+    assert shares.tolist() == [[0.5, 0.5], [1.0, 0.0], [0.0, 0.0]]
+    assert hop_distance(adj, labelled).tolist() == [0, 1, 0, -1]
+    assert hop_distance(adj, labelled & ~labelled).tolist() == [-1] * 4
 
 
 @pytest.mark.parametrize("both", [True, False])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_hops_are_those_of_networkx(seed: int, both: bool) -> None:
     data = random_graph(seed, n=40, edges=45, both=both)
     adj = normalized_adjacency(data.edge_index, 40, self_loops=bool(seed % 2))
@@ -102,14 +96,3 @@ def test_hops_are_those_of_networkx(seed: int, both: bool) -> None:
         near.get(i, -1) for i in range(40)
     ]
     assert -1 in hop_distance(adj, data.train_mask).tolist()
-
-
-def test_hops_of_a_long_path() -> None:
-    """A long path: as many levels as nodes, each with one node."""
-    n = 600
-    edges = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
-    adj = normalized_adjacency(torch.cat([edges, edges.flip(0)], dim=1), n)
-    start = torch.zeros(n, dtype=torch.bool)
-    start[0] = True
-    assert torch.equal(hop_distance(adj, start), torch.arange(n))
-    assert hop_distance(adj, ~torch.ones(n, dtype=torch.bool)).eq(-1).all()

@@ -1,18 +1,12 @@
 """Label propagation against dense loops, and by hand."""
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from elugcn.elu.label_propagation import (
-    label_operator,
-    normalize_rows,
-    one_hot_rows,
-    propagate_labels,
-)
+from elugcn.elu.label_propagation import label_operator, propagate_labels
 from elugcn.engine import normalized_adjacency
 
 
@@ -50,17 +44,6 @@ def dense_lpa(
     return y
 
 
-def test_one_hot_rows() -> None:
-    y = one_hot_rows(torch.tensor([2, -1, 0]), 3)
-    assert y.dtype == torch.float32
-    assert y.tolist() == [[0, 0, 1], [0, 0, 0], [1, 0, 0]]
-
-
-def test_normalize_rows() -> None:
-    y = normalize_rows(torch.tensor([[1.0, 3.0], [0.0, 0.0], [0.5, 0.0]]))
-    assert y.tolist() == [[0.25, 0.75], [0, 0], [1, 0]]
-
-
 @given(
     st.integers(0, 1000),
     st.integers(0, 12),
@@ -73,10 +56,14 @@ def test_equals_the_dense_loop(
 ) -> None:
     edges, labels = random_problem(seed)
     adj = normalized_adjacency(edges, 25, self_loops=loops)
+    before = labels.clone()
     got = propagate_labels(adj, labels, 3, steps, alpha)
     a = adj.to_dense().double().numpy()
     expected = dense_lpa(a, labels.numpy(), 3, steps, alpha)
     np.testing.assert_allclose(got.numpy(), expected, atol=2e-5)
+    assert torch.equal(got[:6], torch.eye(3).repeat(2, 1))  # labels are exact
+    assert not got[20:].any()  # no label reaches these
+    assert torch.equal(labels, before)
 
 
 def test_six_nodes_by_hand() -> None:
@@ -115,34 +102,6 @@ def test_six_nodes_by_hand() -> None:
     assert two[4:].tolist() == [[0, 0], [0, 0]]
 
 
-@pytest.mark.parametrize("steps", range(1, 11))
-def test_labels_are_exact_after_every_step(steps: int) -> None:
-    edges, labels = random_problem(1)
-    adj = normalized_adjacency(edges, 25)
-    y = propagate_labels(adj, labels, 3, steps=steps)
-    assert torch.equal(y[labels >= 0], torch.eye(3)[labels[labels >= 0]])
-
-
-def test_unreached_rows_are_zero_and_the_others_sum_to_one() -> None:
-    edges, labels = random_problem(2)
-    y = propagate_labels(normalized_adjacency(edges, 25), labels, 3, steps=50)
-    assert torch.equal(y[20:], torch.zeros(5, 3))
-    sums = y.sum(dim=1)
-    reached = sums > 0
-    assert int(reached.sum()) >= 15
-    torch.testing.assert_close(sums[reached], torch.ones(int(reached.sum())))
-    assert bool((y >= 0).all())
-
-
-def test_labels_travel_one_hop_a_step() -> None:
-    path = both_ways([(0, 1), (1, 2), (2, 3)])
-    adj = normalized_adjacency(path, 4)
-    labels = torch.tensor([1, -1, -1, -1])
-    for steps in range(4):
-        reached = propagate_labels(adj, labels, 2, steps=steps)[:, 1]
-        assert reached.tolist() == [1.0] * (steps + 1) + [0.0] * (3 - steps)
-
-
 def test_permuting_nodes_permutes_the_distribution() -> None:
     edges, labels = random_problem(3)
     order = torch.randperm(25, generator=torch.Generator().manual_seed(0))
@@ -151,16 +110,6 @@ def test_permuting_nodes_permutes_the_distribution() -> None:
     moved = normalized_adjacency(new_name[edges], 25)
     z = propagate_labels(moved, labels[order], 3, steps=8)
     torch.testing.assert_close(z, y[order])
-
-
-def test_inputs_are_left_alone() -> None:
-    edges, labels = random_problem(4)
-    adj = normalized_adjacency(edges, 25)
-    before, values = labels.clone(), adj.value.clone()
-    first = propagate_labels(adj, labels, 3)
-    assert torch.equal(labels, before)
-    assert torch.equal(adj.value, values)
-    assert torch.equal(first, propagate_labels(adj, labels, 3))
 
 
 def test_coupled_nodes_point_to_the_same_nodes() -> None:
