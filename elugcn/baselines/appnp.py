@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from elugcn.baselines.common import Baseline, PerGraph, Starts, adjacency, suggest
 from elugcn.engine import CSR, GraphInputs, dropout
@@ -56,31 +55,10 @@ def pagerank(adj: CSR, h: Tensor, steps: int, alpha: float, p: float = 0.0) -> T
     if p and adj.nnz:
         values = dropout(adj.value.expand(steps, adj.nnz), p)
         matrices = [adj.with_values(value) for value in values]
-    out: Tensor = _PageRank.apply(  # type: ignore[no-untyped-call]
-        h, matrices, alpha
-    )
-    return out
-
-
-class _PageRank(torch.autograd.Function):
-    """All steps as one function of H: two thirds of the time of one for each."""
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, matrices: list[CSR], alpha: float) -> Tensor:
-        ctx.matrices, ctx.alpha = matrices, alpha
-        z = h.clone()
-        for matrix in matrices:
-            z = (matrix @ z).lerp_(h, alpha)
-        return z
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        total = torch.zeros_like(grad)
-        for matrix in reversed(ctx.matrices):
-            total.add_(grad, alpha=ctx.alpha)
-            grad = (matrix.T @ grad).mul_(1.0 - ctx.alpha)
-        return total.add_(grad), None, None
+    z = h
+    for matrix in matrices:
+        z = torch.lerp(matrix @ z, h, alpha)
+    return z
 
 
 class APPNPNetwork(nn.Module):

@@ -12,7 +12,7 @@ A layer of the GCN propagates by the gated edges and a self-loop of weight 1 at 
 node. Every epoch draws ``draws`` times, and with logits Z_d of mean Z:
 
     L = CE(Z) + λ_edges Σ_d Σ_l mean_e σ(α_e − τ log(−γ/ζ))    few open gates
-        + λ_rank Σ_l Σ_{i ≤ rank} σ_i(M_l)                     gated graphs of low rank
+        + λ_rank Σ_l σ₁(M_l)                                   gated graphs of low rank
         + λ_cons ½ Σ_d mean_i ‖Z_d,i − Z_i‖²                   draws that agree
 
 with τ = max(0.05, 2 · 0.99^epoch).
@@ -55,6 +55,7 @@ from elugcn.methods.options import Count, NonNegative, Probability
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 HOTTEST, COLDEST = 2.0, 0.05
+ZETA = 1.1
 
 
 class PTDNetConfig(InputDropoutConfig):
@@ -63,12 +64,10 @@ class PTDNetConfig(InputDropoutConfig):
     scorer_channels: Count = 16  # Width of the scorers
     draws: Count = 3  # Passes per epoch
     lambda_edges: NonNegative = 0.01  # Weight of the term of open gates
-    lambda_rank: NonNegative = 1e-3  # Weight of the term of singular values
+    lambda_rank: NonNegative = 1e-3  # Weight of the largest singular values
     lambda_cons: NonNegative = 1.0  # Weight of the term of draws that agree
-    rank: Count = 1  # How many singular values count
     # γ, how far gates reach below 0 before they are clipped
     gamma: float = Field(-0.1, lt=0)
-    zeta: float = Field(1.1, gt=1)  # ζ, how far above 1
     hidden_channels: Count = 128
     dropout: Probability = 0.5
 
@@ -91,19 +90,17 @@ class EndScorer(EdgeScorer):
         return receiver + sender.index_select(0, pattern.col)
 
 
-def hard_concrete(
-    alpha: Tensor, tau: float | None, gamma: float, zeta: float
-) -> Tensor:
+def hard_concrete(alpha: Tensor, tau: float | None, gamma: float) -> Tensor:
     """Gates m in [0, 1] of scores α, O(E): drawn at temperature τ, fixed for None."""
     if tau is not None:
         u = torch.rand_like(alpha).clamp_(1e-7, 1 - 1e-7)
         alpha = (alpha + torch.logit(u)) / tau
-    return (alpha.sigmoid() * (zeta - gamma) + gamma).clamp(0.0, 1.0)
+    return (alpha.sigmoid() * (ZETA - gamma) + gamma).clamp(0.0, 1.0)
 
 
-def open_probability(alpha: Tensor, tau: float, gamma: float, zeta: float) -> Tensor:
+def open_probability(alpha: Tensor, tau: float, gamma: float) -> Tensor:
     """P(m > 0) = σ(α − τ log(−γ/ζ)) of each gate."""
-    return (alpha - tau * math.log(-gamma / zeta)).sigmoid()
+    return (alpha - tau * math.log(-gamma / ZETA)).sigmoid()
 
 
 class Draw(NamedTuple):
@@ -152,38 +149,32 @@ class PTDNetNetwork(nn.Module):
         return Draw(self.gcn.last(h, two), (alpha, second), (one, two))
 
     def _gated(self, pattern: CSR, alpha: Tensor, tau: float | None) -> Propagation:
-        gates = hard_concrete(alpha, tau, self.config.gamma, self.config.zeta)
+        gates = hard_concrete(alpha, tau, self.config.gamma)
         return Propagation(pattern, gates, self.config.self_loops)
 
 
-class SingularSum:
-    """σ₁ + … + σ_rank of a square matrix that changes a little from call to call.
+class LargestSingularValue:
+    """σ₁ of a square matrix that changes a little from call to call.
 
-    Power iteration on a block of vectors gives M ≈ U Σ Vᵀ for the largest values. With
-    U and V held fixed, Σ_i u_iᵀ M v_i is their sum and u_i v_iᵀ its gradient: exactly
-    that of the sum of singular values. Each call starts from the last vectors, so that
-    a few ``steps`` suffice.
+    Power iteration gives u and v. With both held fixed, uᵀ M v is the value and u vᵀ
+    its gradient: exactly that of the singular value. Each call starts from the last v,
+    so that a few ``steps`` suffice.
     """
 
-    def __init__(self, rank: int = 1, steps: int = 2) -> None:
-        self.rank = rank
+    def __init__(self, steps: int = 2) -> None:
         self.steps = steps
         self._right: Tensor | None = None
 
     def __call__(self, matrix: CSR) -> Tensor:
-        """The sum, with gradients to the entries; O(steps·nnz·rank)."""
+        """The value, with gradients to the entries; O(steps·nnz)."""
         with torch.no_grad():
             right = self._right
             if right is None:
-                n = matrix.n_cols
-                right = torch.rand(n, min(self.rank, n)).to(matrix.value)
+                right = torch.rand(matrix.n_cols, 1).to(matrix.value)
             for _ in range(self.steps):
-                left = torch.linalg.qr(matrix @ right).Q
-                right = torch.linalg.qr(matrix.T @ left).Q
+                left = F.normalize(matrix @ right, dim=0)
+                right = F.normalize(matrix.T @ left, dim=0)
             self._right = right
-            # Both bases turned so that the i-th vectors belong to the i-th value.
-            u, _, vh = torch.linalg.svd(left.T @ (matrix @ right))
-            left, right = left @ u, right @ vh.T
         total: Tensor = (left * (matrix @ right)).sum()
         return total
 
@@ -195,7 +186,7 @@ class PTDNetObjective(BaselineObjective[PTDNetNetwork, PTDNetConfig]):
         self, model: PTDNetNetwork, problem: Problem, config: PTDNetConfig
     ) -> None:
         super().__init__(model, problem, config)
-        self.singular = [SingularSum(config.rank) for _ in range(2)]
+        self.largest = [LargestSingularValue() for _ in range(2)]
 
     def loss(self, epoch: int) -> Tensor:
         """L."""
@@ -214,11 +205,11 @@ class PTDNetObjective(BaselineObjective[PTDNetNetwork, PTDNetConfig]):
         total = self.cross_entropy(mean)
         if config.lambda_edges:
             for alpha in (a for d in draws for a in d.scores if a.numel()):
-                stay = open_probability(alpha, tau, config.gamma, config.zeta)
+                stay = open_probability(alpha, tau, config.gamma)
                 total = total + config.lambda_edges * stay.mean()
         if config.lambda_rank:
-            for values, graph in zip(self.singular, draws[-1].graphs, strict=True):
-                total = total + config.lambda_rank * values(graph.matrix)
+            for value, graph in zip(self.largest, draws[-1].graphs, strict=True):
+                total = total + config.lambda_rank * value(graph.matrix)
         if config.lambda_cons:
             apart = (logits - mean).square().sum() / mean.size(0)
             total = total + config.lambda_cons * apart / 2
