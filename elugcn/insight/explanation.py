@@ -73,23 +73,16 @@ def check_node(data: Data, node: int | str) -> int:
 
 def _labels(context: DiagnosisContext, at: int, shown: int) -> dict[str, Any]:
     """The training nodes whose labels reach a node, with their share and distance."""
-    train, y, here = context.data.train_mask, context.data.y, torch.tensor([at])
+    train, here = context.data.train_mask, torch.tensor([at])
     steps, alpha = context.steps, context.alpha
     shares = torch.zeros(train.numel())
     shares[train] = influence_on(context.operator, train, here, steps, alpha)[0]
     # Against the direction of the edges: from the node back to the labels.
     source = torch.zeros_like(train).index_fill_(0, here, True)
     hops = hop_distance(context.problem.label_adj.T, source)
-    rows = [
-        {
-            "node": context.ids[i],
-            "class": context.names[int(y[i])],
-            "share": float(shares[i]),
-            "distance": _distance(hops[i]),
-        }
-        for i in _largest(shares, shown)
-    ]
-    return {"n_labels": int((shares > 0).sum()), "labels": rows}
+    rows = _strongest(context, shares, context.data.y, shown)
+    labels = [row | {"distance": _distance(hops[i])} for i, row in rows.items()]
+    return {"n_labels": int((shares > 0).sum()), "labels": labels}
 
 
 def _neighbours(
@@ -105,19 +98,22 @@ def _neighbours(
     weights[at] = 0.0
     shares = weights / (weights.sum() or 1.0)
     classes = torch.where(train, context.data.y, context.use.gcn)
-    rows = [
-        {
-            "node": context.ids[i],
-            "class": names[int(classes[i])],
-            "labelled": bool(train[i]),
-            "share": float(shares[i]),
-        }
-        for i in _largest(shares, shown)
-    ]
+    rows = _strongest(context, shares, classes, shown)
     return {
         "n_neighbours": int((weights > 0).sum()),
-        "neighbours": rows,
+        "neighbours": [row | {"labelled": bool(train[i])} for i, row in rows.items()],
         "classes": _by_class(names, torch.bincount(classes, shares, len(names))),
+    }
+
+
+def _strongest(
+    context: DiagnosisContext, shares: Tensor, classes: Tensor, shown: int
+) -> dict[int, dict[str, Any]]:
+    """The nodes with the largest shares."""
+    ids, names = context.ids, context.names
+    return {
+        i: {"node": ids[i], "class": names[int(classes[i])], "share": float(shares[i])}
+        for i in _largest(shares, shown)
     }
 
 

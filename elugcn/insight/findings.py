@@ -8,8 +8,7 @@ MAX_FINDINGS = 8
 _MIN_NODES, _MIN_SHARE = 10, 0.01
 # Smaller differences of shares are left to the tables.
 _CLASS_GAP, _BAND_GAP, _SPREAD_GAP, _ACCURACY_GAP = 0.05, 0.15, 0.05, 0.03
-_MAX_CLASSES = 2  # with a sentence of their own
-_MAX_NAMES = 5  # in one sentence
+_MAX_CLASSES, _MAX_NAMES = 2, 5  # with a sentence of their own; in one sentence
 
 Finding = tuple[float, str]  # how many nodes it concerns and how much, as a share
 Result = Mapping[str, Any]
@@ -71,11 +70,10 @@ def _unlabelled(result: Result) -> Iterator[Finding]:
 def _unreachable(result: Result) -> Iterator[Finding]:
     row = result["overall"]["unreachable"]
     if row["nodes"]:
+        nodes, share = counted(row["nodes"], "node"), format_percent(row["share"])
+        who = "It is" if row["nodes"] == 1 else "They are"
         text = (
-            f"No label reaches {counted(row['nodes'], 'node')} "
-            f"({format_percent(row['share'])}). "
-            f"{'It is' if row['nodes'] == 1 else 'They are'} predicted from features "
-            "alone"
+            f"No label reaches {nodes} ({share}). {who} predicted from features alone"
         )
         if row["gcn_accuracy"] is not None:
             text += f"; the GCN is right on {format_percent(row['gcn_accuracy'])}"

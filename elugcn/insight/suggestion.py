@@ -130,8 +130,19 @@ def joint_prediction(context: DiagnosisContext) -> Tensor:
 
 
 def smoothed_directions(adj: CSR, x: Features) -> Tensor:
-    """Unit rows in the direction of ÂʰX, n×min(d, 256); zero rows stay zero."""
-    z = _narrow(x)
+    """Unit rows in the direction of ÂʰX, n×min(d, 256); zero rows stay zero.
+
+    If X is wide, it is replaced by U Σ of its leading singular vectors.
+    """
+    width = min(MAX_COLUMNS, x.shape[0])
+    if x.shape[1] <= width:
+        z = x.to_dense() if isinstance(x, CSR) else x.float()
+    else:
+        from sklearn.utils.extmath import randomized_svd  # takes a second to import
+
+        matrix = x.to_scipy() if isinstance(x, CSR) else x.numpy(force=True)
+        u, s, _ = randomized_svd(matrix, width, n_iter=2, random_state=0)
+        z = torch.from_numpy(np.ascontiguousarray((u * s).astype(np.float32)))
     for _ in range(HOPS):
         z = adj @ z
     return F.normalize(z, dim=1)
@@ -177,18 +188,6 @@ def _gains(kernel: Tensor, weight: Tensor, covered: Tensor) -> Tensor:
     """What each row would add, (m,); blocks of rows bound the memory."""
     blocks = torch.split(kernel, 256)
     return torch.cat([(b - covered).clamp(min=0.0) @ weight for b in blocks])
-
-
-def _narrow(x: Features) -> Tensor:
-    """X itself, or U Σ of its leading singular vectors if it is wide."""
-    width = min(MAX_COLUMNS, x.shape[0])
-    if x.shape[1] <= width:
-        return x.to_dense() if isinstance(x, CSR) else x.float()
-    from sklearn.utils.extmath import randomized_svd  # takes a second to import
-
-    matrix = x.to_scipy() if isinstance(x, CSR) else x.numpy(force=True)
-    u, s, _ = randomized_svd(matrix, width, n_iter=2, random_state=0)
-    return torch.from_numpy(np.ascontiguousarray((u * s).astype(np.float32)))
 
 
 def covered_by(targets: Tensor, labelled: Tensor) -> Tensor:
