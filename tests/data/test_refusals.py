@@ -109,14 +109,8 @@ TABLES: list[tuple[dict[str, Any], str]] = [
     ({"nodes": "a".encode("utf-16")}, r"nodes\.csv: is UTF-16; save it as CSV in UTF"),
     ({"nodes": gzip.compress(b"id")}, r"is compressed; name it nodes\.csv\.gz"),
     ({"nodes": b"PK\x03\x04\x14\0\0\0"}, r"nodes\.csv: is a workbook or archive"),
-    *(
-        ({"nodes": NODES.replace(",", mark)}, rf"no column 'id'.*look separated by {what}")
-        for mark, what in (
-            (";", "semicolons; expected commas"),
-            ("\t", r"tabs; expected commas, or name it \.tsv"),
-            ("|", "vertical bars; expected commas"),
-        )
-    ),
+    ({"nodes": NODES.replace(",", ";")}, "'id'.*separated by semicolons; expected commas"),
+    ({"nodes": NODES.replace(",", "\t")}, r"by tabs; expected commas, or name it \.tsv"),
     (edges(EDGES.replace(",", ";")), "expected one column .*look separated by semicolons"),
     *(
         ({"nodes": f"{line}\r\n{NODES}"}, r"nodes\.csv, line 1: '(?i:sep)=.*Excel.*delete it")
@@ -148,21 +142,8 @@ def test_tables(change: dict[str, Any], message: str, load: Any) -> None:
 
 
 CELLS = [
-    "a",
-    "b",
-    "1",
-    "-1",
-    "",
-    "nan",
-    "inf",
-    "train",
-    '"',
-    '"x',
-    "x,y",
-    "\r",
-    "é",
-    "\0",
-]
+    "a", "b", "1", "-1", "", "nan", "inf", "train", '"', '"x', "x,y", "\r", "é", "\0",
+]  # fmt: skip
 
 
 @given(
@@ -204,10 +185,7 @@ def test_table_files(tmp_path: Path) -> None:
             load_tables(tmp_path / name, good)
         assert "\n" not in str(caught.value)
     odd = tmp_path / "n\udcff.csv"
-    try:
-        odd.write_text(NODES)
-    except OSError:
-        pytest.skip("this file system has UTF-8 names only")
+    odd.touch()
     with pytest.raises(InputError, match="the file name is not UTF-8") as caught:
         load_tables(odd, good)
     str(caught.value).encode()

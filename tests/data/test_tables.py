@@ -234,36 +234,36 @@ def test_almost_numbers_are_pointed_out(values: tuple[str, str], load: Load) -> 
     assert "1234.5" in note
 
 
-def test_limits_of_categories(load: Load) -> None:
-    """Nineteen rows are too few to judge by; a hundred values are not too many."""
-    for rows, values in ((19, 19), (404, 100)):
-        lines = [f"{i},{'xy'[i % 2]},word {i % values}" for i in range(rows)]
-        data = load("\n".join(["id,label,title", *lines]), "source,target\n0,1\n")
-        assert data.x.shape == (rows, values)
-        assert data.x.sum(1).tolist() == [1] * rows
-
-
 # Labels and splits
 
 
-def test_minus_one_beside_numbers_is_not_a_class(load: Load) -> None:
-    rows = "id,label,f\na,0,1\nb,1,2\nc,-1,3\nd,-1.0,4\ne,1,5\nf,0,6\n"
-    data = load(rows, PAIR)
-    assert data.y.tolist() == [0, 1, -1, -1, 1, 0]
-    assert data.class_names == ["0", "1"]
-    assert "column 'label': -1 means unlabelled (2 nodes)" in data.notes
-    signs = load(rows.replace(",0,", ",-2,"), PAIR)
-    assert signs.class_names == ["-2", "-1", "1"]
-    words = load(rows.replace(",0,", ",no,"), PAIR)
-    assert words.class_names == ["-1", "-1.0", "1", "no"]
-    assert any("'-1' is read as a class (1 nodes)" in note for note in words.notes)
-
-
-def test_words_for_an_unknown_class_are_pointed_out(load: Load) -> None:
-    data = load("id,label,f\na,x,1\nb,y,2\nc,NA,3\nd,NA,4\ne,nan,5\n", PAIR)
-    assert data.class_names == ["NA", "x", "y"]
-    assert data.y.tolist() == [1, 2, 0, 0, -1]
-    assert any("'NA' is read as a class (2 nodes)" in note for note in data.notes)
+@pytest.mark.parametrize(
+    ("labels", "classes", "y", "said"),
+    [
+        ("0 1 -1 -1.0 1", "0 1", [0, 1, -1, -1, 1], "-1 means unlabelled (2 nodes)"),
+        ("-2 1 -1 1 1", "-2 -1 1", [0, 2, 1, 2, 2], ""),
+        (
+            "no 1 -1 1 1",
+            "-1 1 no",
+            [2, 1, 0, 1, 1],
+            "'-1' is read as a class (1 nodes)",
+        ),
+        (
+            "x y NA NA nan",
+            "NA x y",
+            [1, 2, 0, 0, -1],
+            "'NA' is read as a class (2 nodes)",
+        ),
+    ],
+)
+def test_classes_and_unknown_labels(
+    labels: str, classes: str, y: list[int], said: str, load: Load
+) -> None:
+    rows = [f"{'abcde'[i]},{one},{i}" for i, one in enumerate(labels.split())]
+    data = load("\n".join(["id,label,f", *rows]), PAIR)
+    assert data.y.tolist() == y
+    assert data.class_names == classes.split()
+    assert any(f"column 'label': {said}" in note for note in data.notes) == bool(said)
 
 
 def test_labels_of_other_files(tmp_path: Path, load: Load) -> None:
@@ -289,17 +289,10 @@ def test_usual_names_of_edge_columns(load: Load, header: str) -> None:
 
 
 def test_named_columns_and_direction(load: Load) -> None:
-    data = load(
-        NODES.replace("id,label,split", "key,class,part"),
-        "w,note,b,a\n2,x,007,e\n1,y,d,007\n",
-        id_column="key",
-        label_column="class",
-        split_column="part",
-        source_column="a",
-        target_column="b",
-        weight_column="w",
-        directed=True,
-    )
+    nodes = NODES.replace("id,label,split", "key,class,part")
+    named = {"id_column": "key", "label_column": "class", "split_column": "part"}
+    named |= {"source_column": "a", "target_column": "b", "weight_column": "w"}
+    data = load(nodes, "w,note,b,a\n2,x,007,e\n1,y,d,007\n", directed=True, **named)
     assert data.edge_index.tolist() == [[0, 4], [3, 0]]
     assert data.edge_weight.tolist() == [1, 2]
     assert data.directed is True
@@ -399,12 +392,10 @@ def test_edges_are_read_as_those_trained_on(load: Load) -> None:
 
 def test_made_features(load: Load) -> None:
     bare, edges = "id,label\na,x\nb,y\nc,x\n", "source,target\na,b\na,c\n"
+    degree = load(bare, edges, features="degree")
+    assert torch.allclose(degree.x[:, 0], torch.log1p(torch.tensor([2.0, 1, 1])))
+    assert degree.feature_names == ["log_degree"]
     identity = load(bare, edges, features="identity")
-    assert torch.equal(identity.x.to_dense(), torch.eye(3))
-    for directed in (False, True):
-        degree = load(bare, edges, features="degree", directed=directed)
-        assert torch.allclose(degree.x[:, 0], torch.log1p(torch.tensor([2.0, 1, 1])))
-        assert degree.feature_names == ["log_degree"]
     again = load(bare, edges, schema=saved(identity))
     assert torch.equal(again.x.to_dense(), torch.eye(3))
     with pytest.raises(InputError, match=r"nodes\.csv.*identity.*same ids"):
