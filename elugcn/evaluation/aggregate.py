@@ -11,14 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from elugcn.evaluation import statistics
 from elugcn.evaluation.harness import Outcomes, run_jobs
 from elugcn.evaluation.jobs import Job, Options, make_jobs
-from elugcn.evaluation.statistics import (
-    Difference,
-    Summary,
-    paired_difference,
-    summarize,
-)
 from elugcn.evaluation.store import Record, Store
 
 REFERENCE = "gcn"
@@ -38,21 +33,15 @@ class Cell:
 
     method: str  # or a row's name of its own
     dataset: str
-    summary: Summary  # of the test accuracies
+    summary: statistics.Summary  # of the test accuracies
     failed: int = 0  # runs
     errors: tuple[str, ...] = ()  # each once
     published: Published | None = None  # for the same task
-    difference: Difference | None = None  # to the reference
+    difference: statistics.Difference | None = None  # to the reference
     seconds: float | None = None  # mean of a fit
     peak_rss_mb: float | None = None  # highest of a run
     best: bool = False  # no row has a higher mean on the dataset
     most: int = 0  # runs of the row that has most of them on the dataset
-
-    def plain(self) -> dict[str, Any]:
-        """The cell as JSON holds it."""
-        out = asdict(self)
-        out |= out.pop("summary")._asdict()
-        return out | {"errors": list(self.errors)}
 
 
 @dataclass(frozen=True)
@@ -75,13 +64,10 @@ class Comparison:
 
     def plain(self) -> dict[str, Any]:
         """The comparison as JSON holds it."""
-        return {
-            "methods": list(self.methods),
-            "datasets": list(self.datasets),
-            "reference": self.reference,
-            "cells": [cell.plain() for cell in self.rows()],
-            "notes": list(self.notes),
-        }
+        cells = [asdict(cell) | cell.summary._asdict() for cell in self.rows()]
+        for cell in cells:
+            del cell["summary"]
+        return asdict(replace(self, cells={})) | {"cells": cells}
 
 
 def aggregate(
@@ -120,7 +106,9 @@ def aggregate(
             }
             for name, of in done.items()
         }
-        summaries = {name: summarize(of.values()) for name, of in accuracies.items()}
+        summaries = {
+            name: statistics.summarize(of.values()) for name, of in accuracies.items()
+        }
         # Means that are equal in truth may differ in the last digits.
         means = {n: round(s.mean or 0.0, 9) for n, s in summaries.items() if s.runs}
         for name in names:
@@ -134,12 +122,16 @@ def aggregate(
                 summaries[name],
                 failed=len(failed),
                 errors=tuple(dict.fromkeys(record["error"] for record in failed)),
-                seconds=summarize((r["seconds"]["total"] for r in records), 1.0).mean,
+                seconds=statistics.summarize(
+                    (r["seconds"]["total"] for r in records), 1.0
+                ).mean,
                 peak_rss_mb=max(memory, default=None),
                 published=None if drawn else published(name, dataset),
                 difference=None
                 if name == reference
-                else paired_difference(accuracies[name], accuracies.get(reference, {})),
+                else statistics.paired_difference(
+                    accuracies[name], accuracies.get(reference, {})
+                ),
                 best=name in means and means[name] == max(means.values()),
                 most=max(summary.runs for summary in summaries.values()),
             )

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from typing import Any, cast
+from typing import Any
 
 import psutil
 
@@ -75,64 +75,50 @@ def run_isolated(
     if START_METHOD == "forkserver":
         context.set_forkserver_preload(_PRELOAD)
     receiving, sending = context.Pipe(duplex=False)
-    process = context.Process(
-        target=_child, args=(sending, function, args), daemon=True
-    )
+    arguments = (sending, function, args)
+    process = context.Process(target=_child, args=arguments, daemon=True)
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    answer: dict[str, Any] | None = None
+    answer: dict[str, Any] = {}
     try:
         with _STARTING:
             process.start()
         sending.close()
-        answer = _answer(receiving, process, deadline, limit_mb, cancelled)
+        while not wait([receiving, process.sentinel], _POLL):
+            reason = None
+            if cancelled is not None and cancelled.is_set():
+                reason = "cancelled"
+            elif time.monotonic() > deadline:
+                reason = "took longer than the time limit"
+            elif limit_mb is not None and _resident_mb(process.pid) > limit_mb:
+                reason = f"held more than {limit_mb:,.0f} MB"
+            if reason is not None:
+                raise IsolatedError(reason, -int(signal.SIGTERM))
+        with suppress(EOFError):
+            answer = json.loads(receiving.recv_bytes())
+        with _STARTING:
+            process.join(1)  # it is about to end by itself
     finally:
         with _STARTING:
             if process.pid is not None:
-                if answer is None or "result" in answer:
-                    process.join(1)  # it is about to end by itself
                 process.kill()
                 process.join()
-            code = process.exitcode
         receiving.close()
-    if answer is None:
-        raise IsolatedError(_how_it_ended(code), code or 1)
+    if "result" in answer:
+        return answer["result"]
     if "error" in answer:
         raise IsolatedError(answer["error"], answer["exit_code"])
-    return answer["result"]
-
-
-def _answer(
-    receiving: Connection,
-    process: Any,
-    deadline: float,
-    limit_mb: float | None,
-    cancelled: threading.Event | None,
-) -> dict[str, Any] | None:
-    """What the process sends; None if it ends without a word."""
-    while not wait([receiving, process.sentinel], _POLL):
-        reason = None
-        if cancelled is not None and cancelled.is_set():
-            reason = "cancelled"
-        elif time.monotonic() > deadline:
-            reason = "took longer than the time limit"
-        elif limit_mb is not None:
-            with suppress(psutil.NoSuchProcess):
-                if psutil.Process(process.pid).memory_info().rss > limit_mb * 2**20:
-                    reason = f"held more than {limit_mb:,.0f} MB"
-        if reason is not None:
-            return {"error": reason, "exit_code": -int(signal.SIGTERM)}
-    try:
-        return cast("dict[str, Any]", json.loads(receiving.recv_bytes()))
-    except EOFError:
-        return None
-
-
-def _how_it_ended(code: int | None) -> str:
-    if code is not None and code < 0:
+    code = process.exitcode or 0
+    if code < 0:
         name = signal.Signals(-code).name
         hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
-        return f"killed by {name}{hint}"
-    return f"ended with exit code {code} and no result"
+        raise IsolatedError(f"killed by {name}{hint}", code)
+    raise IsolatedError(f"ended with exit code {code} and no result", code or 1)
+
+
+def _resident_mb(pid: int) -> float:
+    with suppress(psutil.NoSuchProcess):
+        return float(psutil.Process(pid).memory_info().rss) / 2**20
+    return 0.0
 
 
 def _child(sending: Connection, function: Callable[..., Any], args: Any) -> None:

@@ -111,7 +111,7 @@ def test_what_is_shown_beside_the_formats(table: Comparison) -> None:
     assert "the paper" not in render(replace(table, cells=cells), "markdown")
     assert table.only(["gcn"]).plain()["cells"][1] == {
         "method": "gcn", "dataset": "a_b", "mean": 70.0, "std": None, "runs": 1,
-        "failed": 0, "errors": [], "published": {"mean": None, "std": None},
+        "failed": 0, "errors": (), "published": {"mean": None, "std": None},
         "difference": None, "seconds": 0.5, "peak_rss_mb": 200.0, "best": True,
         "most": 0,
     }  # fmt: skip
