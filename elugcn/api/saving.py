@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -41,7 +41,9 @@ SCHEMA = 2
 TENSORS, DESCRIPTION = "model.safetensors", "model.json"
 _MAX_CLASS_BYTES = 2**16
 _MASKS = ("train_mask", "val_mask", "test_mask")
-_SIDES = ("left", "right")
+_OF_BASELINES = [f"baselines.{name}" for name in BASELINES]
+_LABELS = ("y", "utilization.lpa", "utilization.gcn", *_OF_BASELINES)
+_SCORES = ("logits", "utilization.lpa_proba", "utilization.gcn_proba")
 _OF_THE_FIT = ("method", "seed", "threads", "device")
 
 # JSON has no NaN; the schema of tables may be of version 1.
@@ -85,7 +87,7 @@ class _Description(_Strict):
 
     model_config = ConfigDict(extra="forbid")
 
-    schema_version: int = Field(alias="schema")
+    schema_version: Literal[2] = Field(alias="schema")
     elugcn: str
     method: str
     config: dict[str, Any]
@@ -131,30 +133,39 @@ def write_model(fitted: Fitted, folder: Path) -> None:
     if (use := result.label_utilization) is not None:
         known = {name: x for name, x in vars(use).items() if x is not None}
         tensors |= under("utilization", known)
-    if isinstance(result.graph, LowRankGraph):
-        tensors |= {f"graph.{side}": getattr(result.graph, side) for side in _SIDES}
-    if isinstance(result.graph, ExplicitGraph):
-        csr = result.graph.csr
-        stored = {"crow": csr.crow, "col": csr.col, "value": csr.value}
-        tensors |= under("graph", stored)
+    if (graph := result.graph) is not None:
+        low_rank = isinstance(graph, LowRankGraph)
+        names = ("left", "right") if low_rank else ("crow", "col", "value")
+        tensors |= {f"graph.{name}": getattr(graph.operator, name) for name in names}
     write_tensors(folder / TENSORS, tensors | under("baselines", fitted.baselines))
     write_json(folder / DESCRIPTION, description)
 
 
 def load(folder: str | Path) -> Fitted:
     """Read a saved model, or the model of a run directory."""
-    folder = Path(folder)
-    content = _read_description(folder)
-    tensors = _read_tensors(folder)
+    path = Path(folder) / DESCRIPTION
     try:
-        if content["schema"] == legacy.SCHEMA:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        path = Path(folder) / TENSORS
+        path.open("rb").close()  # safetensors calls a forbidden file a missing one
+        # Copied: tensors in the file are not aligned, and products of such tensors are
+        # rounded differently.
+        tensors = {name: x.clone() for name, x in load_file(path).items()}
+    except FileNotFoundError:
+        raise InputError(
+            f"{folder}: no saved model here ({path.name} is missing)"
+        ) from None
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
+        raise InputError(f"{path}: can't be read ({_one_line(error)})") from None
+    try:
+        if isinstance(content, dict) and content.get("schema") == legacy.SCHEMA:
             content, tensors = legacy.convert(content, tensors)
         description = _Description.model_validate(content)
         _check_tensors(description, tensors)
         return _rebuild(description, tensors)
     except Exception as error:  # a file from anywhere can be wrong in any way
         raise InputError(
-            f"{folder / DESCRIPTION}: not a model this version can read "
+            f"{Path(folder) / DESCRIPTION}: not a model this version can read "
             f"({_one_line(error)})"
         ) from None
 
@@ -173,33 +184,6 @@ def attach_graph(fitted: Fitted, data: Data) -> bool:
     return True
 
 
-def _read_description(folder: Path) -> dict[str, Any]:
-    path = folder / DESCRIPTION
-    try:
-        content: Any = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(
-            f"{folder}: no saved model here ({DESCRIPTION} is missing)"
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: can't be read ({_one_line(error)})") from None
-    known = (legacy.SCHEMA, SCHEMA)
-    if isinstance(content, dict) and content.get("schema") in known:
-        return content
-    raise InputError(f"{path}: expected a saved model of schema {SCHEMA}")
-
-
-def _read_tensors(folder: Path) -> dict[str, Tensor]:
-    path = folder / TENSORS
-    try:
-        path.open("rb").close()  # safetensors calls a forbidden file a missing one
-        # Copied: tensors in the file are not aligned, and products of such tensors are
-        # rounded differently.
-        return {k: v.clone() for k, v in load_file(path).items()}
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path}: can't be read ({_one_line(error)})") from None
-
-
 def _one_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
@@ -212,21 +196,15 @@ def _check_tensors(description: _Description, tensors: Mapping[str, Tensor]) -> 
     """Refuse tensors that do not belong together, before anything indexes with them."""
     n, c = tensors["logits"].shape
     _require(n > 0, "there are no nodes")
-    labels, scores = ((n,), range(-1, c)), ((n, c), torch.float32)
     expected: dict[str, tuple[tuple[int, ...], range | torch.dtype]] = {
-        "logits": scores,
-        "y": labels,
-        **{name: ((n,), torch.bool) for name in _MASKS},
-        "utilization.lpa": labels,
-        "utilization.gcn": labels,
         "utilization.status": ((n,), range(min(Utilization), max(Utilization) + 1)),
-        "utilization.lpa_proba": scores,
-        "utilization.gcn_proba": scores,
-        **{f"baselines.{name}": labels for name in BASELINES},
+        **dict.fromkeys(_MASKS, ((n,), torch.bool)),
+        **dict.fromkeys(_LABELS, ((n,), range(-1, c))),
+        **dict.fromkeys(_SCORES, ((n, c), torch.float32)),
     }
     if "graph.left" in tensors:
         factor = (n, tensors["graph.left"].size(1))
-        expected |= {f"graph.{side}": (factor, torch.float32) for side in _SIDES}
+        expected["graph.left"] = expected["graph.right"] = factor, torch.float32
     if "graph.crow" in tensors:
         crow, nnz = tensors["graph.crow"], tensors["graph.col"].numel()
         expected["graph.crow"] = ((n + 1,), range(nnz + 1))
