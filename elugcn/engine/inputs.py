@@ -20,15 +20,10 @@ _MOST, _MOST_DENSE = 0.75, 0.5
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    """The n×m matrix L Rᵀ in factors: n·c + m·c numbers instead of n·m.
+    """The n×m matrix L Rᵀ in factors: n·c + m·c numbers instead of n·m."""
 
-    Attributes:
-        left: L, n×c.
-        right: R, m×c.
-    """
-
-    left: Tensor
-    right: Tensor
+    left: Tensor  # L, n×c
+    right: Tensor  # R, m×c
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -55,28 +50,17 @@ class LowRank:
 
 @dataclass(frozen=True, eq=False)
 class MeanPropagation:
-    """Π = (I + Â + … + Âᴷ) / (K + 1) as an operator: K products of O(nnz·k) each.
+    """Π = (I + Â + … + Âᴷ) / (K + 1) as an operator: K products of O(nnz·k) each."""
 
-    Attributes:
-        adj: Â, n×n.
-        order: K.
-        rows: Only these rows of Π; None: all.
-    """
-
-    adj: CSR
-    order: int
-    rows: Tensor | None = None
+    adj: CSR  # Â, n×n
+    order: int  # K
+    rows: Tensor | None = None  # only these rows of Π; None: all
 
     @property
     def shape(self) -> tuple[int, int]:
         """(n, n), or (rows, n)."""
         n = self.adj.shape[0]
         return n if self.rows is None else self.rows.numel(), n
-
-    @property
-    def T(self) -> MeanPropagation:
-        """The transpose of all of it."""
-        return MeanPropagation(self.adj.T, self.order)
 
     def __matmul__(self, z: Tensor) -> Tensor:
         """The product with an n×k matrix."""
@@ -102,7 +86,7 @@ class _Mean(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         mean: MeanPropagation = ctx.mean
-        return mean.T @ grad, None
+        return MeanPropagation(mean.adj.T, mean.order) @ grad, None
 
 
 Matrix = CSR | LowRank | MeanPropagation
@@ -113,10 +97,7 @@ class Views(list[Any]):
 
     A view is a tensor. Only in the first layer it may be a ``LowRank`` product that is
     not multiplied out: operations that need some rows at a time never hold all of them.
-
-    Args:
-        views: The views.
-        wide: The views side by side, n×(v·k), where that is how they are stored.
+    ``wide`` is the views side by side, n×(v·k), where that is how they are stored.
     """
 
     def __init__(
@@ -141,37 +122,24 @@ class Views(list[Any]):
 
 @dataclass(frozen=True, eq=False)
 class _Field:
-    """What some nodes read: the matrix of each layer, between fewer and fewer nodes.
+    """What some nodes read: the matrix of each layer, between fewer and fewer nodes."""
 
-    Attributes:
-        num_nodes: How many nodes were asked for.
-        layers: The matrix of each layer; None: the layer does not propagate.
-        own: Where the nodes that a layer answers for stand in its input; None: they
-            are all of it.
-        answers: Where the nodes asked for stand in a layer's output; None: the same.
-        elu_x: Rᵀ X (c×d), where ``x`` lacks rows that S* = L Rᵀ multiplies.
-    """
-
-    num_nodes: int
-    layers: Sequence[Matrix | None]
+    num_nodes: int  # nodes that were asked for
+    layers: Sequence[Matrix | None]  # None: the layer does not propagate
+    # Where the nodes that a layer answers for stand in its input, and the nodes asked
+    # for in its output; None: they are all of it.
     own: Sequence[Tensor | None]
     answers: Sequence[Tensor | None]
-    elu_x: Tensor | None = None
+    elu_x: Tensor | None = None  # Rᵀ X (c×d), where x lacks rows that S* multiplies
 
 
 @dataclass(frozen=True, eq=False)
 class GraphInputs:
-    """Features and graphs of a network.
+    """Features and graphs of a network."""
 
-    Attributes:
-        x: X, n×d.
-        adj: Â, n×n; n×2n where in- and out-neighbours are kept apart.
-        elu_graph: S*, n×n, for the second view of the first layer.
-    """
-
-    x: Features
-    adj: CSR | MeanPropagation
-    elu_graph: LowRank | CSR | None = None
+    x: Features  # X, n×d
+    adj: CSR | MeanPropagation  # Â, n×n; n×2n: in- and out-neighbours are kept apart
+    elu_graph: LowRank | CSR | None = None  # S*, n×n, for the second view
     _field: _Field | None = None
 
     def layer(self, i: int) -> Matrix | None:

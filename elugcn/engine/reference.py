@@ -120,11 +120,10 @@ def compose_views(
         return view + g.own(0, split[-1]) if residual else view
 
     views: list[Tensor] = []
-    product_of_x = product(g.x, w, p)
     for draw in range(draws):
-        if draw and p > 0.0:
-            product_of_x = product(g.x, w, p)
-        z = product_of_x
+        if draw == 0 or p > 0.0:
+            whole = product(g.x, w, p)
+        z = whole
         if drop_rows > 0.0:
             z = z * keep_mask((z.size(0), 1), drop_rows, z)
         split = z.chunk(parts, dim=1)
@@ -170,19 +169,12 @@ def relu_dropout_linear_(views: Views, bias: Tensor, w: Tensor, p: float) -> Vie
 
 @dataclass(frozen=True, eq=False)
 class LossTargets:
-    """What the two-view loss reads besides the views.
+    """What the two-view loss reads besides the views; a number per node, (n,)."""
 
-    Attributes:
-        target: Class of each node, any class where the weight is 0, (n,).
-        weight: Weight of each node's cross-entropy, (n,).
-        elu: Mask of the ELU nodes, (n,).
-        nelu: Mask of the NELU nodes, (n,).
-    """
-
-    target: Tensor
-    weight: Tensor
-    elu: Tensor
-    nelu: Tensor
+    target: Tensor  # class of each node, any class where the weight is 0
+    weight: Tensor  # of each node's cross-entropy
+    elu: Tensor  # mask of the ELU nodes
+    nelu: Tensor  # mask of the NELU nodes
 
     @cached_property
     def kind(self) -> Tensor:

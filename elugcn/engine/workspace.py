@@ -8,7 +8,6 @@ nothing else: not on threads, nor on which rows are computed at once.
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import torch
@@ -44,18 +43,14 @@ class Workspace:
     A context manager: the operations that run inside use it. Tensors of a training
     step may be overwritten by the next step.
 
-    Args:
-        seed: Of the fit.
-        stage: Of the fit; different stages draw different bits.
-
-    Attributes:
-        wanted: The X whose product with the weights a training step starts from.
+    Different stages of a fit draw different bits.
     """
 
     def __init__(self, seed: int, stage: int = 0) -> None:
         self._stage_key = mix(mix(seed & _MASK) + _GOLDEN * (stage + 1) & _MASK)
         self._tokens: list[Token[Workspace | None]] = []
         self._buffers: dict[tuple[tuple[int, ...], torch.dtype], list[Tensor]] = {}
+        # The X whose product with the weights a training step starts from.
         self.wanted: Features | None = None
         self._known: tuple[Tensor, Tensor, tuple[int, int]] | None = None
         self.begin_step(0)
@@ -70,12 +65,7 @@ class Workspace:
         self._tokens.append(current.set(self))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         current.reset(self._tokens.pop())
         if not self._tokens:
             self._buffers.clear()

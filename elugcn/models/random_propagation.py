@@ -40,8 +40,7 @@ from elugcn.models.two_view_gcn import TwoViewGCN
 class RandomPropagation(TwoViewGCN):
     """The two layers of ``TwoViewGCN`` behind Π; S* replaces Π in the ELU view.
 
-    Attributes:
-        drop_node: Probability of dropping a node's row of X W₁ in training.
+    In training a node's row of X W₁ is dropped with probability ``drop_node``.
     """
 
     def __init__(

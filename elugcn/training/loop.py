@@ -21,41 +21,25 @@ _NOT_VALIDATED = {"epoch": -1.0, "loss": _NAN, "val_accuracy": _NAN, "val_loss":
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How a model is trained and when training ends.
-
-    Attributes:
-        lr: Learning rate of Adam.
-        weight_decay: L2 penalty.
-        decay: ``"first"``: only the parameters of ``network.first_layer()`` decay.
-        epochs: Largest number of epochs.
-        patience: Training stops after this many epochs without improvement.
-        select: What validation compares first: ``"accuracy"``, ``"loss"``, or
-            ``"last"`` to keep the last epoch.
-        param_groups: Options of parameters that differ from the others, by name:
-            ``{"gamma": {"weight_decay": 0.0}}``.
-    """
+    """How a model is trained and when training ends."""
 
     lr: float = 0.01
-    weight_decay: float = 5e-4
-    decay: str = "all"
-    epochs: int = 500
-    patience: int = 100
+    weight_decay: float = 5e-4  # L2 penalty
+    decay: str = "all"  # "first": only the parameters of network.first_layer() decay
+    epochs: int = 500  # at most
+    patience: int = 100  # epochs without improvement after which training stops
+    # What validation compares first: "accuracy", "loss"; "last" keeps the last epoch.
     select: str = "accuracy"
+    # Options of parameters that differ, by name: {"gamma": {"weight_decay": 0.0}}.
     param_groups: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 class Objective:
-    """What training minimises and what validation looks at.
+    """What training minimises and what validation looks at."""
 
-    Attributes:
-        network: The model that is trained, selected and kept.
-        extra: Modules that are trained along but not selected (a projection head).
-        validate_every: Epochs between validations; the last epoch is always validated.
-    """
-
-    network: nn.Module
-    extra: tuple[nn.Module, ...] = ()
-    validate_every: int = 1
+    network: nn.Module  # trained, selected and kept
+    extra: tuple[nn.Module, ...] = ()  # trained along but not selected: a head
+    validate_every: int = 1  # epochs; the last epoch is always validated
 
     def loss(self, epoch: int) -> Tensor:
         """The objective of an epoch, called in training mode."""
@@ -72,14 +56,11 @@ class Objective:
 
 @dataclass
 class TrainResult:
-    """The selected epoch: its logits of all nodes, n×c, accuracy and loss.
+    """The selected epoch, and a record of each."""
 
-    Besides, how many epochs were trained, and a record of each.
-    """
-
-    logits: Tensor
+    logits: Tensor  # of all nodes, n×c
     epoch: int
-    n_iter: int
+    n_iter: int  # epochs that were trained
     val_accuracy: float
     val_loss: float
     history: list[dict[str, float]]

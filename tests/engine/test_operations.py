@@ -197,7 +197,6 @@ def test_mean_propagation(ops: ModuleType, order: int) -> None:
     pi = total / (order + 1)
     g = GraphInputs(base.x, mean)
     assert g.layer(1) is None
-    torch.testing.assert_close(mean.T @ torch.eye(40), pi.T)
     assert_same(
         lambda w: ops.propagate_linear(g, w, 0.4).tensors()[0],
         lambda w: pi @ (dense_drop(g.x, 0.4) @ w),
