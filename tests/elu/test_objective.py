@@ -106,6 +106,7 @@ def test_one_pass_has_the_gradients_of_the_sum() -> None:
     """The fused eq. 13 against autograd of what is printed."""
     one, problem = objective(pseudo=True, dropout=0.0)
     assert one.head is not None
+    assert one.extra == (one.head,)  # trained along
     weights = [*one.network.parameters(), *one.head.parameters()]
     with Workspace(1):
         got = torch.autograd.grad(one.loss(3), weights)
@@ -123,13 +124,6 @@ def test_validation_sees_the_output() -> None:
         )
         original, elu_view = one.gcn.views(one.inputs).tensors()
         torch.testing.assert_close(one.logits(), 0.7 * original + 0.3 * elu_view)
-
-
-def test_the_head_is_trained_along() -> None:
-    one, _ = objective()
-    assert one.extra == (one.head,)
-    assert objective(contrast_weight=0.0)[0].head is None
-    assert objective(lambda_con=0.0)[0].extra == ()
 
 
 # --- targets -----------------------------------------------------------------------

@@ -15,7 +15,6 @@ from torch import Tensor
 from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import CheckedGraph, check_data
 from elugcn.elu.closed_form import learn_elu_graph
-from elugcn.elu.low_rank_graph import LowRankGraph
 from elugcn.elu.options import THE_TEXT
 from elugcn.elu.stages import (
     Pretrained,
@@ -97,28 +96,20 @@ def test_labels_are_expanded_by_elu_nodes_only(path_graph: Any) -> None:
     assert expand_labels(problem, use, plain).tolist() == [0, -1, -1, -1, -1, 1]
 
 
-@pytest.mark.parametrize("normalization", ["none", "l2"])
-@pytest.mark.parametrize("damping", [0.0, 0.3])
-def test_options_reach_the_graph(
-    normalization: str, damping: float, checked: Draw
-) -> None:
+def test_options_reach_the_graph(checked: Draw) -> None:
     """Algorithm 1 with dense matrices."""
     graph = checked(0)
     train = graph.data.train_mask
     result = fit(
         graph, "elu-graph", epochs=5, form="paper", init="mlp", k=3, beta=0.5,
-        scaling="none", expand_labels=False, normalization=normalization,
-        damping=damping,
+        scaling="none", expand_labels=False, normalization="l2", damping=0.3,
     )  # fmt: skip
     H = result.proba.double()
     Y = F.one_hot(graph.data.y, 3).double()[train]
     Q = torch.where(train.unsqueeze(1), F.one_hot(graph.data.y, 3), H)
     P = H.T @ torch.linalg.inv(H @ H.T + 0.5 * torch.eye(len(H)))
     for _ in range(3):
-        new = Q @ P @ Q
-        if normalization == "l2":
-            new = new / new.norm(dim=1, keepdim=True)
-        Q = (1 - damping) * new + damping * Q
+        Q = 0.7 * F.normalize(Q @ P @ Q, dim=1) + 0.3 * Q
         Q[train] = Y
     assert result.graph is not None
     torch.testing.assert_close(
@@ -160,26 +151,6 @@ def test_the_text_to_the_letter(checked: Draw) -> None:
     assert result.graph is not None
     np.testing.assert_allclose(result.graph.to_dense().numpy(), S, atol=1e-5)
     assert not S[~known].any()  # the dead fixed point
-
-
-@pytest.mark.parametrize("mode", ["implicit", "topk", "paper"])
-def test_modes_keep_entries_of_the_same_graph(mode: str, checked: Draw) -> None:
-    graph = checked(0)
-    whole = fit(graph, "elu-graph", epochs=5).graph
-    options = {"graph_mode": mode, "topk": 6, "keep": 0.05}
-    result = fit(graph, "elu-graph", epochs=5, **options)
-    assert isinstance(whole, LowRankGraph)
-    assert result.graph is not None
-    assert result.graph_mode == result.graph.mode == mode
-    dense, kept = whole.to_dense(), result.graph.to_dense()
-    torch.testing.assert_close(kept[kept != 0], dense[kept != 0])
-    count = int((kept != 0).sum())
-    if mode == "topk":
-        assert count == 150 * 6
-    if mode == "paper":
-        # Equal rows make equal entries: those on the threshold all stay.
-        assert 0.05 * 150**2 <= count < 0.06 * 150**2
-        assert kept[kept != 0].abs().min() >= dense[kept == 0].abs().max()
 
 
 @pytest.mark.parametrize("method", ["elu-gcn", "elu-graph", "auto"])
@@ -256,14 +227,6 @@ def test_the_model_repeats_its_own_graph(
     again = result.model.logits(graph.data)
     torch.testing.assert_close(again, result.logits, rtol=1e-4, atol=1e-4)
     assert isinstance(result.model, TwoViewModel) == (result.metadata["eta"] > 0)
-
-
-def test_the_contrast_counts_where_the_second_view_has_no_say(checked: Draw) -> None:
-    same = {"eta": 0.0, "lambda_con": 1.0, "entropy_weight": 0.0, "epochs": 5}
-    with_it, without = (
-        fit(checked(0), "elu-gcn", contrast_weight=w, **same).logits for w in (1.0, 0.0)
-    )
-    assert not torch.allclose(with_it, without, atol=1e-4)
 
 
 def test_pseudo_labels_and_warmup_reach_a_sampled_network(checked: Draw) -> None:

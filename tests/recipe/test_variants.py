@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from elugcn.elu.options import ELUConfig
 from elugcn.elu.stages import TwoViewFit
 from elugcn.errors import InputError
 from elugcn.methods.backbone import GCNConfig
-from elugcn.methods.contract import FitContext, FitResult
+from elugcn.methods.contract import FitContext
 from elugcn.methods.problem import Problem
 from elugcn.methods.registry import config_for, get_method
 from elugcn.recipe.variants import (
@@ -26,16 +27,14 @@ from elugcn.recipe.variants import (
     choose,
     mean_logits,
 )
+from tests.elu.conftest import fit as fit_method
 
 Draw = Callable[..., CheckedGraph]
 # Four nodes of two classes.
 TARGET = torch.tensor([0, 0, 1, 1])
 
 
-def fit(graph: CheckedGraph, seed: int = 0, **options: Any) -> FitResult:
-    config = config_for("auto", options)
-    problem = Problem.of(graph.data, config, torch.device("cpu"))
-    return get_method("auto").fit(problem, config, FitContext(seed))
+fit = partial(fit_method, method="auto")
 
 
 def problem(n_val: int = 4) -> Problem:
@@ -168,7 +167,6 @@ def test_an_option_that_is_set_holds_for_every_variant() -> None:
         ({"variants": [{"lpa_steps": 3}]}, "lpa_steps is shared by the variants"),
         ({"variants": [{"mlp_lr": 0.1}]}, "mlp_lr is shared by the variants"),
         ({"variants": [{"eta": "x"}]}, "eta must be a number; got 'x'"),
-        ({"variants": [{"eta": 2.0}]}, "eta must be at most 1; got 2.0"),
         ({"variants": [3]}, "variants.0 must be a mapping; got 3"),
         ({"variants": "a"}, "variants must be a list; got 'a'"),
         (
@@ -180,20 +178,7 @@ def test_an_option_that_is_set_holds_for_every_variant() -> None:
         ({"variants": [{"order": 2, "sample": 5}]}, "sample has one view only"),
         ({"order": 2, "direction": "apart"}, "direction='apart' cannot be combined"),
     ],
-    ids=[
-        "unknown",
-        "shared",
-        "mlp",
-        "word",
-        "range",
-        "number",
-        "text",
-        "file",
-        "gcn",
-        "twice",
-        "views",
-        "apart",
-    ],
+    ids=[f"refusal{i}" for i in range(11)],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as refused:
@@ -207,7 +192,7 @@ def test_refusals(options: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_answer_is_as_good_as_validation_knows(seed: int, checked: Draw) -> None:
     graph = checked(seed, homophily=(0.8, 0.4, 0.1)[seed], label_rate=0.1)
-    record = fit(graph, seed, epochs=12).metadata
+    record = fit(graph, seed=seed, epochs=12).metadata
     candidates = record["candidates"]
     assert set(candidates) > {"gcn", "two views"}
     best = max(candidates.values())
