@@ -164,8 +164,7 @@ def _discard_output() -> None:
 
 
 def _fail(message: str) -> int:
-    line = " ".join(message.split())
-    print(f"elugcn: error: {line}", file=sys.stderr)
+    print("elugcn: error:", *message.split(), file=sys.stderr)
     return 2
 
 

@@ -1,6 +1,7 @@
 """``elugcn compare``: methods × datasets × seeds, resumable, as a table."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,17 +53,13 @@ def run(
         raise InputError(f"--format {format_}: expected one of {', '.join(FORMATS)}")
     if out is not None:
         check_file(out)
-    options = _by_name(set_, "--set", "METHOD")
-    data_options = _by_name(data_option, "--data-option", "DATASET")
     jobs = make_jobs(
         given_names(methods, "--methods"),
         given_names(datasets, "--datasets"),
         seeds,
         labels_per_class=labels_per_class,
-        options={resolve_name(name): given for name, given in options.items()},
-        data_options={
-            dataset_info(name).name: given for name, given in data_options.items()
-        },
+        options=_by_name(set_, "--set", "METHOD", resolve_name),
+        data_options=_by_name(data_option, "--data-option", "DATASET", _dataset_name),
     )
     outcomes = run_jobs(jobs, Store(store), **how.execution())
     comparison = aggregate(jobs, outcomes)
@@ -71,20 +68,25 @@ def run(
             file.write(render(comparison, format_))
 
     def show(screen: Console) -> None:
-        if out is None and format_ == "terminal":
+        if format_ == "terminal":
             screen.print(terminal(comparison))
-        elif out is None:
+        else:
             sys.stdout.write(render(comparison, format_))
 
     runs = {"done": len(outcomes.done), "failed": len(outcomes.failed)}
-    how.show(comparison.plain() | {"runs": runs, "store": str(store)}, show)
+    if out is None or how.json_:
+        how.show(comparison.plain() | {"runs": runs, "store": str(store)}, show)
     for job, record in outcomes.failed.items():
         print(f"elugcn: failed: {job.title}: {record['error']}", file=sys.stderr)
     return 1 if outcomes.failed else 0
 
 
+def _dataset_name(name: str) -> str:
+    return dataset_info(name).name
+
+
 def _by_name(
-    pairs: list[str] | None, option: str, kind: str
+    pairs: list[str] | None, option: str, kind: str, known: Callable[[str], str]
 ) -> dict[str, dict[str, Any]]:
     """``["gcn.epochs=3"]`` as ``{"gcn": {"epochs": 3}}``."""
     out: dict[str, dict[str, Any]] = {}
@@ -92,5 +94,5 @@ def _by_name(
         name, _, rest = key.partition(".")
         if not name or not rest:
             raise InputError(f"{option} {key}: expected {kind}.KEY=VALUE")
-        out.setdefault(name, {})[rest] = value
+        out.setdefault(known(name), {})[rest] = value
     return out

@@ -77,16 +77,10 @@ def show(result: dict[str, Any], screen: Console) -> None:
     if rows:
         print_table(screen, ("graph", "own class", "complexity"), rows)
     if "suggestions" in result:
-        rows = [
-            [
-                s["node"],
-                f"{s['gain']:.1f}",
-                s["gcn"],
-                percent(s["confidence"]),
-                s["reason"],
-            ]
-            for s in result["suggestions"]
-        ]
+        rows = []
+        for one in result["suggestions"]:
+            said = [f"{one['gain']:.1f}", one["gcn"], percent(one["confidence"])]
+            rows.append([one["node"], *said, one["reason"]])
         head = ["node to label", "helps", "<GCN says", "confidence", "<why"]
         print_table(screen, head, rows)
         screen.print("helps: number of nodes that would gain, weighted by their need")

@@ -1,5 +1,6 @@
 """``elugcn explain``: one node, the labels that reach it, its neighbours."""
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,17 +31,14 @@ def run(
         ..., metavar="NODE", help="Id in the node table, or number in a dataset from 0."
     ),
     run_directory: Path | None = SAVED_RUN,
-    shown: int = typer.Option(
-        10, min=1, help="Number of labels and neighbours to list."
-    ),
+    shown: int = typer.Option(10, min=1, help="Labels and neighbours to list."),
 ) -> None:
     """Explain one node: which labels reach it and what follows from them.
 
     It shows what label propagation, a GCN and the ELU graph say. Nothing is saved.
     """
-    name, fitted = fitted_graph(
-        graph, fit, run_directory, lambda data: check_node(data, node)
-    )
+    known = functools.partial(check_node, node=node)
+    name, fitted = fitted_graph(graph, fit, run_directory, known)
     result = {"dataset": name, "seed": fitted.seed} | explain(fitted, node, shown)
     fit.show(result, lambda screen: show(result, screen))
 
@@ -82,9 +80,8 @@ def _about(result: dict[str, Any]) -> str:
     distance, split = result["distance"], result["split"]
     known = "not known" if result["label"] is None else result["label"]
     part = "" if split is None else f", a {_SPLITS[split]}"
-    text = (
-        f"Its class is {known}{part}. It has {counted(result['degree'], 'neighbour')}"
-    )
+    neighbours = counted(result["degree"], "neighbour")
+    text = f"Its class is {known}{part}. It has {neighbours}"
     if distance is None:
         return f"{text}; no path leads to a label."
     if distance == 0:  # a training node is its own label

@@ -20,14 +20,11 @@ from elugcn.cli.common import console, print_json
 from elugcn.methods.registry import METHOD_NAMES
 from elugcn.training.progress import Progress, default_progress
 
-MAX_THREADS = 1024
+_THREADS: Any = {"min": 1, "max": 1024}
 DATASET, TABLES, FIT = "A dataset", "Your own tables", "How it is fitted"
 RUN: Any = typer.Argument(..., metavar="RUN", help="A run directory of `elugcn train`.")
 SAVED_RUN: Any = typer.Option(
-    None,
-    "--run",
-    metavar="RUN",
-    help="Look at this run of `elugcn train`; nothing is trained.",
+    None, "--run", metavar="RUN", help="Look at this run; nothing is trained."
 )
 METHODS_HELP = f"Separated by commas, of {', '.join(METHOD_NAMES)}."
 DATASETS_HELP = "Separated by commas; see `elugcn datasets`."
@@ -125,9 +122,7 @@ class FitOptions(OutputOptions):
 
     seed: int | None = _fit("Random seed. Default: 0.", min=0, max=MAX_SEED)
     device: str = _fit("auto, cpu or cuda.", default="auto")
-    threads: int | None = _fit(
-        "Default: by the size of the graph.", min=1, max=MAX_THREADS
-    )
+    threads: int | None = _fit("Default: by the size of the graph.", **_THREADS)
     config: Path | None = _fit("YAML file of options, or the config.yaml of a run.")
     set_: list[str] | None = _fit(
         "One option of the method; repeatable.", "--set", metavar="KEY=VALUE"
@@ -139,7 +134,7 @@ class RunsOptions(OutputOptions, DataDirOption):
     """How the commands that do many runs execute them."""
 
     device: str = _option("auto, cpu or cuda.", default="auto")
-    threads: int = _option("Threads per run.", default=1, min=1, max=MAX_THREADS)
+    threads: int = _option("Threads per run.", default=1, **_THREADS)
     jobs: int = _option("Runs at the same time.", default=1, min=1)
 
     def execution(self) -> dict[str, Any]:

@@ -66,19 +66,17 @@ def run(
 def _plan(task: Task) -> tuple[dict[str, Any], str]:
     """What a fit would train and how much memory it would need."""
     data = task.graph.data
-    sizes = estimate_memory(data, task.config).items()
-    memory = {part: round(size, 1) for part, size in sizes}
-    available = round(psutil.virtual_memory().available / 2**20, 1)
+    memory = estimate_memory(data, task.config)
+    total, available = memory["total"], psutil.virtual_memory().available / 2**20
     plan = {
         "dataset": task.name,
         "method": task.method,
         "n_nodes": int(data.num_nodes),
         "n_edges": data.edge_index.size(1) // (1 if data.directed else 2),
         "n_features": data.x.size(1),
-        "memory_mb": memory,
-        "available_mb": available,
+        "memory_mb": {part: round(size, 1) for part, size in memory.items()},
+        "available_mb": round(available, 1),
     }
-    total = memory["total"]
     return plan, (
         f"{task.method} on {task.name}: {plan['n_nodes']:,} nodes, "
         f"{plan['n_edges']:,} edges, {plan['n_features']:,} features\n"
@@ -89,19 +87,16 @@ def _plan(task: Task) -> tuple[dict[str, Any], str]:
 
 def _show(metrics: dict[str, Any], screen: Console) -> None:
     """The answer first, then what the labels do, the files, and what to try next."""
-    edges, out = counted(metrics["n_edges"], "edge"), Path(metrics["out"])
-    title = (
-        f"{metrics['method']} on {metrics['dataset']}: {metrics['n_nodes']:,} nodes, "
-        f"{edges}, {metrics['n_classes']} classes"
-    )
+    size = f"{metrics['n_nodes']:,} nodes, {counted(metrics['n_edges'], 'edge')}"
+    title = f"{metrics['method']} on {metrics['dataset']}: {size}"
+    title += f", {metrics['n_classes']} classes"
     screen.print(title, style="bold", markup=False)
     for line in _lines(metrics):
         screen.print(line, markup=False)
+    out = Path(metrics["out"])
     files = [name for name in (PREDICTIONS, REPORT) if (out / name).exists()]
-    advice = "predict RUN --out FILE"
-    if metrics["elu_fraction"] is not None:
-        advice = "diagnose --run RUN"
-    advice = advice.replace("RUN", shlex.quote(str(out)))
+    run, has_use = shlex.quote(str(out)), metrics["elu_fraction"] is not None
+    advice = f"diagnose --run {run}" if has_use else f"predict {run} --out FILE"
     # Not wrapped, so that they can be copied.
     text = f"Files: {out} ({', '.join(files)}, the model)\nNext:  elugcn {advice}"
     screen.print(text, markup=False, soft_wrap=True)
@@ -130,8 +125,6 @@ def _lines(metrics: dict[str, Any]) -> list[str]:
     ):
         lines += [f"Not used: {name}, {why}." for name in details.get(key, ())]
     lines += [f"Note: {note}." for note in metrics["notes"]]
-    seconds, threads = (
-        metrics["seconds"]["total"],
-        counted(metrics["threads"], "thread"),
-    )
-    return [*lines, f"It took {seconds:.1f} s on {metrics['device']} with {threads}."]
+    seconds, threads = metrics["seconds"]["total"], metrics["threads"]
+    where = f"{metrics['device']} with {counted(threads, 'thread')}"
+    return [*lines, f"It took {seconds:.1f} s on {where}."]
