@@ -10,7 +10,6 @@ from elugcn.engine import (
     GraphInputs,
     LowRank,
     MeanPropagation,
-    Views,
     normalized_adjacency,
     propagate_linear,
     relu_dropout_linear_,
@@ -52,17 +51,6 @@ def test_low_rank() -> None:
     torch.testing.assert_close(low @ z, low.to_dense() @ z)
     torch.testing.assert_close(low.T.to_dense(), low.to_dense().T)
     assert torch.equal(low.to("cpu").left, low.left)
-
-
-def test_views() -> None:
-    wide, low = drawn(4, 6), LowRank(drawn(4, 2), drawn(3, 2))
-    views = Views.side_by_side(wide, 2)
-    assert len(views) == 2
-    assert views.joined() is wide
-    assert torch.equal(torch.cat(views.tensors(), dim=1), wide)
-    lazy = Views([wide[:, :3], low])
-    torch.testing.assert_close(lazy.tensors()[1], low.to_dense())
-    torch.testing.assert_close(lazy.joined()[:, 3:], low.to_dense())
 
 
 def network(**options: object) -> FlexibleGCN:
@@ -121,17 +109,6 @@ def test_restricted_inputs_read_only_what_is_near() -> None:
     assert [few.layer(i).shape for i in (0, 1)] == shapes
 
 
-def test_restricting_to_all_nodes_changes_nothing() -> None:
-    g = inputs(30, 9)
-    few = g.restrict(torch.arange(30), 2)
-    assert few.x is g.x
-    assert few.elu_x is None
-    w = drawn(9, 4)
-    whole, some = propagate_linear(g, w, 0.0), propagate_linear(few, w, 0.0)
-    for a, b in zip(whole.tensors(), some.tensors(), strict=True):
-        assert torch.equal(a, b)
-
-
 def test_restricted_inputs_may_be_trained_on() -> None:
     g = inputs(40, 9)
     nodes = torch.tensor([5, 1, 30])
@@ -148,11 +125,3 @@ def test_restricted_inputs_may_be_trained_on() -> None:
     two = torch.autograd.grad(F.mse_loss(whole, torch.ones_like(whole)), (w1, w2))
     for a, b in zip(one, two, strict=True):
         torch.testing.assert_close(a, b)
-
-
-def test_inputs_move_as_a_whole() -> None:
-    g = inputs(20).to("cpu")
-    assert g.num_nodes == 20
-    assert g.with_elu_graph(None).elu_graph is None
-    mean = MeanPropagation(sparse(20, 20), 2).to("cpu")
-    assert mean.order == 2

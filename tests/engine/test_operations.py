@@ -103,21 +103,6 @@ def test_spmm_of_one_tensor_and_of_no_matrix(ops: ModuleType) -> None:
     torch.testing.assert_close(reference.spmm(low, z, b), low.to_dense() @ z + b)
 
 
-def test_spmm_with_learned_entries(ops: ModuleType) -> None:
-    pattern = sparse(12, 10)
-
-    def truth(value: Tensor, z: Tensor) -> Tensor:
-        where = torch.zeros(12, 10)
-        matrix = where.index_put((pattern.row, pattern.col.long()), value)
-        return matrix @ z
-
-    assert_same(
-        lambda value, z: reference.spmm(pattern.with_values(value), z),
-        truth,
-        [drawn(pattern.nnz), drawn(10, 4)],
-    )
-
-
 # --- the first layer --------------------------------------------------------------------
 
 
@@ -310,28 +295,14 @@ def test_two_view_loss(
     options |= {"contrast": contrast}
 
     def found(z: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        return ops.two_view_loss(Views.side_by_side(z, 2), w, b, targets, **options)
+        loss = ops.two_view_loss(Views.side_by_side(z, 2), w, b, targets, **options)
+        return 3.0 * loss + z.mean()  # the loss may be a part of an objective
 
     def truth(z: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        return dense_loss(*z.chunk(2, dim=1), w, b, targets, **options)
+        loss = dense_loss(*z.chunk(2, dim=1), w, b, targets, **options)
+        return 3.0 * loss + z.mean()
 
     assert_same(found, truth, [drawn(n, 2 * c), drawn(c, c), drawn(c)], atol=1e-4)
-
-
-def test_the_loss_may_be_a_part_of_an_objective(ops: ModuleType) -> None:
-    targets = targets_of(30, 3)
-    options = {"tau": 0.4, "eta": 0.3, "contrast_weight": 0.7, "entropy_weight": 0.2}
-
-    def found(z: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        loss = ops.two_view_loss(Views.side_by_side(z, 2), w, b, targets, **options)
-        return 3.0 * loss + z.sum()
-
-    def truth(z: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        views = z.chunk(2, dim=1)
-        loss = dense_loss(*views, w, b, targets, contrast="similarity", **options)
-        return 3.0 * loss + z.sum()
-
-    assert_same(found, truth, [drawn(30, 6), drawn(3, 3), drawn(3)])
 
 
 @pytest.mark.parametrize("tau", [1e-3, 10.0])

@@ -52,6 +52,8 @@ def test_with_every_option_off_it_is_the_two_view_gcn(small: Small) -> None:
         assert plain.W1.grad is not None
         assert flexible.weights[0].grad is not None
         close(flexible.weights[0].grad, plain.W1.grad)
+    first = [id(flexible.weights[0]), id(flexible.biases[0])]
+    assert [id(p) for p in flexible.first_layer()] == first
 
 
 def test_mean_propagation_in_the_first_layer_only(small: Small) -> None:
@@ -153,36 +155,3 @@ def test_directions_have_weights_of_their_own(small: Small, residual: bool) -> N
         model.views_given(alone, product).tensors(), (original, elu), strict=True
     ):
         close(ours, truth)
-
-
-@pytest.mark.parametrize("norm", ["none", "batch"])
-def test_both_views_go_through_the_same_layers(small: Small, norm: str) -> None:
-    """With S* = Â the two views are the same."""
-    model = made(num_layers=3, norm=norm, residual=True)
-    inputs = small.inputs().with_elu_graph(small.adj)
-    original, elu = model.views(inputs).tensors()
-    close(original, elu)
-
-
-def test_dropped_nodes_lose_their_whole_row(small: Small) -> None:
-    model = FlexibleGCN(D, HID, C, dropout=0.0, drop_node=0.25)
-    with torch.no_grad():
-        for weight in model.weights:
-            weight.abs_()
-    adj = normalized_adjacency(torch.empty(2, 0, dtype=torch.long), N)  # Â = I
-    inputs = GraphInputs(torch.rand(N, D) + 0.1, adj)
-    expected = model.eval()(inputs)
-    out = torch.cat(model.train().views(inputs, draws=50).tensors())
-    factor = out / expected.repeat(50, 1)
-    dropped = factor[:, 0] == 0
-    assert not factor[dropped].any()
-    torch.testing.assert_close(
-        factor[~dropped], torch.full_like(factor[~dropped], 4 / 3)
-    )
-    assert 0.19 < dropped.float().mean() < 0.31
-
-
-def test_the_first_layer_is_what_kipf_decays() -> None:
-    model = FlexibleGCN(D, HID, C)
-    first = model.first_layer()
-    assert [id(p) for p in first] == [id(model.weights[0]), id(model.biases[0])]

@@ -39,12 +39,6 @@ def test_equals_sequential(small: Small, sparse: bool, linear: bool) -> None:
     close(model.rows(small.x[[3, 5]]), expected[[3, 5]])
 
 
-def test_linear_is_the_product_of_the_paper(small: Small) -> None:
-    model = MLP(D, HID, C, linear=True).eval()
-    # Biases start at zero: H = X Θ₁ Θ₂.
-    close(model.rows(small.x), small.x @ model.W1 @ model.W2)
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("linear", [False, True])
 def test_the_mean_over_dropout_is_the_output_without(
