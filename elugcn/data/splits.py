@@ -35,13 +35,6 @@ def generator(seed: int, stream: str) -> np.random.Generator:
     return np.random.default_rng([seed, _STREAMS[stream]])
 
 
-def as_mask(index: NDArray[np.integer], n: int) -> Mask:
-    """A mask of n nodes that is true at ``index``."""
-    mask = np.zeros(n, dtype=np.bool_)
-    mask[index] = True
-    return mask
-
-
 def draw_per_class(
     y: Labels,
     count: ArrayLike,
@@ -90,7 +83,7 @@ def random_split(y: Labels, train: float, val: float, seed: int) -> Split:
     n_train = round(train * order.size)
     n_val = min(round(val * order.size), order.size - n_train)
     parts = np.split(order, [n_train, n_train + n_val])
-    return Split(*(as_mask(part, y.size) for part in parts))
+    return Split(*(np.isin(np.arange(y.size), part) for part in parts))
 
 
 def check_fractions(val_fraction: float, test_fraction: float) -> None:

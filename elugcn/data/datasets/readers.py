@@ -20,7 +20,6 @@ from elugcn.data.edges import clean_edges
 from elugcn.data.splits import (
     SPLITS,
     Split,
-    as_mask,
     draw_per_class,
     generator,
     per_class_split,
@@ -90,11 +89,12 @@ def read_planetoid(name: str, *paths: Path) -> Data:
         matrix[test_index] = tested
     nodes, n_train = np.arange(n), train.shape[0]
     stop = n_train + _PLANETOID_VAL
-    masks = nodes < n_train, (nodes >= n_train) & (nodes < stop), as_mask(test_index, n)
+    val, test = (nodes >= n_train) & (nodes < stop), np.isin(nodes, test_index)
     source = np.repeat(list(graph), [len(near) for near in graph.values()])
     target = np.array([node for near in graph.values() for node in near])
     y, names = one_hot.argmax(axis=1), _PLANETOID_CLASSES[name].split()
     known = torch.from_numpy(one_hot.any(axis=1))
+    masks = Split(nodes < n_train, val, test)
     return dataset(x, (source, target), y, masks, names, label_known=known)
 
 
