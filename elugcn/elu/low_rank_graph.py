@@ -33,10 +33,6 @@ class ELUGraph(ABC):
     def _with(self, operator: Any) -> Self:
         """The same kind of graph with another operator."""
 
-    @abstractmethod
-    def _rows(self, index: Tensor) -> Tensor:
-        """Dense rows, m×n."""
-
     @property
     def T(self) -> Self:
         """The transposed graph."""
@@ -47,8 +43,21 @@ class ELUGraph(ABC):
         return self._with(self.operator.to(device))
 
     def rows(self, index: int | Tensor | list[int]) -> Tensor:
-        """The rows at ``index`` as a dense m×n matrix (1×n for one index)."""
-        return self._rows(_as_index(index, self.shape[0]))
+        """The rows at ``index``, or of a mask, as a dense m×n matrix."""
+        n, operator = self.shape[0], self.operator
+        numbers = index.cpu() if isinstance(index, Tensor) else index
+        try:
+            chosen = torch.arange(n)[numbers].reshape(-1)
+        except IndexError:
+            raise InputError(
+                f"rows must be indices from 0 to {n - 1} or a mask of {n} entries; "
+                f"got {index}"
+            ) from None
+        if isinstance(operator, LowRank):
+            return operator.left[chosen] @ operator.right.T
+        rows = rows_of(operator, chosen)
+        assert isinstance(rows, CSR)
+        return rows.to_dense().to(operator.value.device)
 
     def distinct(self) -> tuple[ELUGraph, Tensor | None]:
         """A graph of the distinct rows, and which of them each row is (None: itself).
@@ -93,9 +102,6 @@ class LowRankGraph(ELUGraph):
 
     def _with(self, operator: LowRank) -> LowRankGraph:
         return LowRankGraph(operator.left, operator.right)
-
-    def _rows(self, index: Tensor) -> Tensor:
-        return self.left[index] @ self.right.T
 
     def distinct(self) -> tuple[LowRankGraph, Tensor | None]:
         """Equal rows of L are equal rows of S.
@@ -155,21 +161,3 @@ class ExplicitGraph(ELUGraph):
 
     def _with(self, operator: CSR) -> ExplicitGraph:
         return ExplicitGraph(operator, self.mode)
-
-    def _rows(self, index: Tensor) -> Tensor:
-        rows = rows_of(self.csr, index)
-        assert isinstance(rows, CSR)
-        return rows.to_dense().to(self.csr.value.device)
-
-
-def _as_index(index: int | Tensor | list[int], n: int) -> Tensor:
-    """Row numbers from an index, several, or a mask."""
-    chosen = torch.as_tensor(index).reshape(-1)
-    if chosen.dtype == torch.bool:
-        if chosen.numel() != n:
-            raise InputError(f"a mask must have {n} entries; got {chosen.numel()}")
-        chosen = chosen.nonzero()
-    chosen = chosen.long().reshape(-1)
-    if chosen.numel() and (int(chosen.min()) < -n or int(chosen.max()) >= n):
-        raise InputError(f"row index must be between 0 and {n - 1}; got {index}")
-    return chosen

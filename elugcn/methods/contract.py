@@ -82,13 +82,11 @@ class FitContext:
 
     @contextmanager
     def stage(self, clock: str, number: int = 0) -> Iterator[Workspace]:
-        """A stage with random numbers of its own; its time is added to a clock.
+        """A stage with random numbers of its own, by the seed and its number.
 
-        Stages do not disturb each other: each starts from the fit's seed and its own
-        number. The yielded workspace belongs to the stage's trainer.
+        Its time is added to a clock; the workspace is for its trainer.
         """
-        # torch.manual_seed would set the generators of all devices; a fit gives back
-        # only those of its own device.
+        # torch.manual_seed would set the generators of all devices.
         seed = 1_000_003 * number + self.seed
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":

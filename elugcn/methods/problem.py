@@ -27,10 +27,9 @@ from elugcn.methods.options import MethodConfig
 class GraphView:
     """How edges become Â and what the first layer multiplies by.
 
-    ``in``: a node listens to the nodes that point to it, as in PyG. ``out``: to the
-    nodes it points to. ``both``: edges count in both directions. ``given``: edges as
-    they are stored. ``apart``: [Â_in Â_out], n×2n, so that each direction can have
-    weights of its own. Without directed edges the first four are the same matrix.
+    ``in``: a node listens to the nodes that point to it, as in PyG; ``out``: to those
+    it points to; ``both``: to both; ``given``: edges as they are stored; ``apart``:
+    [Â_in Â_out], n×2n, so that each direction can have weights of its own.
     """
 
     self_loops: bool = True

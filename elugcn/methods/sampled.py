@@ -1,8 +1,7 @@
 """Random propagation for a sample of nodes: GRAND's objective at the price of a batch.
 
-In an epoch the features of all nodes would have to be propagated for the term in which
-draws agree: O(K·nnz(Â)·d). Here that term is the mean over nodes drawn afresh in every
-epoch, and a row of Π drop(X) is a bag of the k rows of X that weigh most in it:
+The draws have to agree on nodes that are drawn afresh in every epoch, and a row of
+Π drop(X) is a bag of the k rows of X that weigh most in it:
 
     x̄_i = Σ_{j ∈ top k} π_ij m_j x_j / (1 − δ),     m_j = 0 with probability δ
     L = (1/S) Σ_s CE(z⁽ˢ⁾, Y) + λ_cons · consistency on the sample
@@ -30,8 +29,7 @@ from elugcn.models.random_propagation import (
 )
 from elugcn.training.loop import Objective
 
-# Entries of X as a dense matrix, from which bags are taken: a gigabyte.
-MAX_DENSE_ENTRIES = 2**28
+MAX_DENSE_ENTRIES = 2**28  # of X, from which bags are taken: a gigabyte
 
 
 class Bags:
@@ -59,10 +57,9 @@ class Bags:
 
 
 class SampledObjective(Objective):
-    """What is minimised; everything that stays the same is gathered once.
+    """What is minimised; every node may have a pseudo-label with a weight, (n,) each.
 
-    Every node may have a pseudo-label with a weight, (n,) each. The consistency counts
-    fully after ``warmup`` epochs.
+    The consistency counts fully after ``warmup`` epochs.
     """
 
     def __init__(
@@ -75,12 +72,9 @@ class SampledObjective(Objective):
         warmup: int = 0,
     ) -> None:
         self.network = self.sampled = network
-        self.config = config
-        self.inputs = problem.inputs
-        self.num_nodes = problem.num_nodes
-        self.pseudo_weight = pseudo_weight
-        self.pseudo_class = pseudo_class
-        self.warmup = warmup
+        self.config, self.warmup = config, warmup
+        self.inputs, self.num_nodes = problem.inputs, problem.num_nodes
+        self.pseudo_weight, self.pseudo_class = pseudo_weight, pseudo_class
         self.bags = Bags(problem, config.order, config.neighbours, config.drop_node)
         self.train_index = problem.train_index
         self.target = problem.y[self.train_index]

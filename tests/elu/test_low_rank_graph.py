@@ -83,7 +83,7 @@ class DenseTwin:
 
     @pytest.mark.parametrize("index", [N, -N - 1, [0, N], torch.arange(3) > 0])
     def test_rows_out_of_range(self, index: int | list[int] | Tensor) -> None:
-        message = "a mask must have 17 entries|row index must be between 0 and 16"
+        message = "rows must be indices from 0 to 16 or a mask of 17 entries; got"
         with pytest.raises(InputError, match=message):
             self.graph().rows(index)
 
