@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from elugcn.api import Fitted
 from elugcn.errors import InputError
-from elugcn.evaluation import Job, Store
+from elugcn.evaluation import Job
 from elugcn.evaluation.isolated import run_isolated
 
 Jobs = Callable[..., list[Job]]
@@ -55,22 +54,22 @@ def hold(megabytes: int) -> dict[str, float]:
 
 def end(how: str) -> Any:
     """Every way in which a call can end."""
-    if how == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if how == "exit":
-        os._exit(3)
-    if how == "error":
-        raise ValueError("no\nluck")
-    if how == "memory":
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: 1 bytes")
-    if how == "input":
-        raise InputError("lr must be\n positive")
-    if how == "print":
-        print("noise")
-        sys.stdout.flush()
-        return {"nan": float("nan"), "tuple": (1, 2)}
-    if how == "sleep":
-        time.sleep(600)
+    match how:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "exit":
+            os._exit(3)
+        case "error":
+            raise ValueError("no\nluck")
+        case "memory":
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: 1 bytes")
+        case "input":
+            raise InputError("lr must be\n positive")
+        case "print":
+            print("noise", flush=True)
+            return {"nan": float("nan"), "tuple": (1, 2)}
+        case "sleep":
+            time.sleep(600)
     return how
 
 
@@ -82,9 +81,3 @@ def watch_a_sleeper(path: str) -> None:
 def leave_pid(path: str) -> None:
     Path(path).write_text(str(os.getpid()))
     time.sleep(600)
-
-
-def add_records(folder: str, seeds: range, jobs: list[Job]) -> None:
-    store = Store(folder)
-    for seed in seeds:
-        store.add(record_of(jobs[seed], test=seed / 1000))

@@ -6,8 +6,6 @@ import signal
 import time
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import pytest
 
@@ -15,7 +13,7 @@ from elugcn.data.datasets import load_dataset
 from elugcn.errors import InputError
 from elugcn.estimator import NodeClassifier
 from elugcn.evaluation import Job, Store, compare, make_jobs, run_jobs, stored_outcomes
-from elugcn.training.progress import Progress
+from elugcn.evaluation.run import Settings, execute
 from tests.evaluation.records import Jobs, record_of
 
 
@@ -126,24 +124,6 @@ def test_processes_share_a_store_and_survive_each_other(
     assert len(locks - {"journal"}) <= 2  # what was killed leaves them
 
 
-def test_what_is_stored_survives_an_interruption(store: Store, jobs: Jobs) -> None:
-    todo = jobs(8)
-
-    def advance(record: object) -> None:
-        if len(list(store.records())) == 3:
-            raise KeyboardInterrupt
-
-    class Interrupted(Progress):
-        def stage(self, name: str, total: int) -> AbstractContextManager[Any]:
-            return nullcontext(advance)
-
-    with pytest.raises(KeyboardInterrupt):
-        run_jobs(todo, store, executor=InThisProcess(), progress=Interrupted())
-    assert len(stored_outcomes(todo, Store(store.folder)).done) == 3
-    assert len(run_jobs(todo, store, executor=InThisProcess(), workers=2).done) == 8
-    assert runs_of(store) == {f"lpa {seed}": 1 for seed in range(8)}
-
-
 def test_an_executor_that_loses_a_job(store: Store, jobs: Jobs) -> None:
     class Broken(InThisProcess):
         def _run(self, job: Job) -> dict[str, object]:
@@ -194,8 +174,7 @@ def test_what_is_wrong_is_said_before_any_run(name: str, store: Store) -> None:
 
 
 @pytest.mark.parametrize("measure", ["nowhere:x", "json:nothing"])
-def test_a_measure_that_is_not_there(measure: str, store: Store) -> None:
+def test_a_measure_that_is_not_there(measure: str) -> None:
     (job,) = make_jobs(["lpa"], ["karate"], 1, measure=measure)
-    outcomes = run_jobs([job], store)
-    assert outcomes.failed[job]["error"] == f"measure {measure!r} not found"
-    assert outcomes.failed[job]["exit_code"] == 2
+    with pytest.raises(InputError, match=f"measure '{measure}' not found"):
+        execute(job, Settings())

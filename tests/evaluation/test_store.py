@@ -1,5 +1,3 @@
-import json
-import multiprocessing
 import os
 from pathlib import Path
 
@@ -9,7 +7,7 @@ from filelock import FileLock
 from elugcn.errors import InputError
 from elugcn.evaluation import Store, stored_outcomes
 from elugcn.evaluation.store import read_records, write_records
-from tests.evaluation.records import Jobs, add_records, record_of
+from tests.evaluation.records import Jobs, record_of
 
 
 def test_round_trip_through_the_journal_and_parquet(store: Store, jobs: Jobs) -> None:
@@ -92,21 +90,6 @@ def test_a_changed_default_asks_for_a_new_run(store: Store, jobs: Jobs) -> None:
     known = {k: v for k, v in job.config.items() if k != "lpa_steps"}
     store.add(record_of(job, config=known | {"removed": 1}))
     assert store.result(job) is not None
-
-
-def test_processes_append_whole_lines(store: Store, jobs: Jobs) -> None:
-    todo, context = jobs(40), multiprocessing.get_context("fork")
-    crew = []
-    for i in range(4):
-        args = (str(store.folder), range(i, 40, 4), todo)
-        crew.append(context.Process(target=add_records, args=args))
-        crew[-1].start()
-    for process in crew:
-        process.join(60)
-        assert process.exitcode == 0
-    lines = [json.loads(line) for line in store.journal.read_text().splitlines()]
-    found = {r["seed"]: r["test_accuracy"] for r in lines}
-    assert found == {seed: seed / 1000 for seed in range(40)}
 
 
 def test_one_claim_at_a_time(store: Store, jobs: Jobs) -> None:
