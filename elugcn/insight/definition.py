@@ -28,13 +28,15 @@ def label_utilization(
 ) -> LabelUtilization:
     """Which nodes use the labels that reach them (Definition 1).
 
-    A prediction, tensor or array, is scores n×c or classes (n,) as numbers or names.
-    ``data.class_names`` gives the number of a name. A zero row or −1 in ``lpa`` is a
-    node that no label reaches. If both are given, only the number of nodes and the
-    class names of ``data`` are read. Otherwise it needs ``y`` and, if some labels are
-    held out, ``train_mask``: ``lpa`` is propagated from the training nodes with
-    ``lpa_steps`` and ``lpa_alpha``, ``gcn`` is a plain GCN with seed ``random_state``.
-    ``features`` is ``"identity"`` or ``"degree"`` for a graph without features,
+    ``gcn`` and ``lpa`` are predictions, tensors or arrays: scores n×c, or classes (n,)
+    as numbers or names; ``data.class_names`` gives the number of a name. A zero row or
+    −1 in ``lpa`` is a node that no label reaches. If both are given, only the number of
+    nodes and the class names of ``data`` are read.
+
+    Otherwise ``data`` needs ``y`` and, if some labels are held out, ``train_mask``. A
+    missing ``lpa`` is propagated from the training nodes with ``lpa_steps`` and
+    ``lpa_alpha``; a missing ``gcn`` is a plain GCN with seed ``random_state``.
+    ``features`` is ``"identity"`` or ``"degree"`` for a graph without features, and
     ``self_loops`` says whether Â has them.
     """
     if gcn is None or lpa is None:

@@ -25,8 +25,9 @@ def diagnose(fitted: Fitted | DiagnosisContext) -> dict[str, Any]:
     """What the labels do in a graph, as values that JSON can hold.
 
     ``overall``, ``classes``, ``degrees``, ``distances``: shares of ELU, NELU and
-    unreachable nodes, and accuracies. ``graphs``: homophily and complexity of the
-    original and the ELU graph. ``findings``: the most important of it in sentences.
+    unreachable nodes, and accuracies. ``confusion``: nodes per pair of classes, label
+    propagation against the GCN. ``graphs``: homophily and complexity of the original
+    and the ELU graph. ``findings``: the most important of it in sentences.
 
     Classes are those the GCN predicts, so that unlabelled nodes count. Accuracies count
     labelled nodes outside the training set, and are None without any.
@@ -37,6 +38,7 @@ def diagnose(fitted: Fitted | DiagnosisContext) -> dict[str, Any]:
     result: Row = {
         "overall": overall(use, data),
         "classes": by_class(use, data, context.names),
+        "confusion": confusion(use, context.names),
         "degrees": by_band(use, data, degree, _DEGREES),
         "distances": by_band(use, data, context.distance, _DISTANCES),
         "graphs": compare_graphs(problem, context.graph),
@@ -80,6 +82,15 @@ def by_class(use: LabelUtilization, data: Data, names: list[str]) -> list[Row]:
         row["pulled_share"] = share(pulled == to)
         rows.append(row)
     return rows
+
+
+def confusion(use: LabelUtilization, names: list[str]) -> Row:
+    """Nodes per class of the GCN and of label propagation, or that no label reaches."""
+    c = len(names)
+    pairs = use.gcn * (c + 1) + use.lpa + 1  # column 0 holds class −1
+    table = torch.bincount(pairs, minlength=c * (c + 1)).reshape(c, c + 1)
+    none, counts = table[:, 0].tolist(), table[:, 1:].tolist()
+    return {"classes": names, "counts": counts, "unreachable": none}
 
 
 def by_band(

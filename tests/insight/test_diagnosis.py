@@ -47,6 +47,8 @@ def test_a_row_of_six_by_hand() -> None:
     assert values(six["classes"], *pulled) == [
         (1, 4, None, None), (1, 1, "left", 1.0),
     ]  # fmt: skip
+    table = six["confusion"]
+    assert (table["counts"], table["unreachable"]) == ([[2, 0], [2, 1]], [0, 1])
     assert values(six["degrees"], "name", "nodes", "elu", "nelu") == [
         ("1", 2, 1.0, 0.0), ("2–3", 4, 0.25, 0.5),
     ]  # fmt: skip
