@@ -84,18 +84,16 @@ class Tables:
     """
 
     def __init__(self, folder: Path, name: str = "nodes", seed: int = 0) -> None:
-        rng = np.random.default_rng(seed)
-        n = 60
+        rng, n = np.random.default_rng(seed), 60
         self.truth = [LABELS[i % 3] for i in range(n)]
-        self.header = ["id", "size", "colour", "label", "weight_kg"]
         self.rows = [
-            [
-                f"n {i}",
-                f"{rng.normal(3 * (i % 3)):.3f}",
-                COLOURS[i % 3],
-                self.truth[i] if i % 2 else "",
-                f"{rng.normal():.3f}",
-            ]
+            {
+                "id": f"n {i}",
+                "size": f"{rng.normal(3 * (i % 3)):.3f}",
+                "colour": COLOURS[i % 3],
+                "label": self.truth[i] if i % 2 else "",
+                "weight_kg": f"{rng.normal():.3f}",
+            }
             for i in range(n)
         ]
         self.edge_header = ["source", "target"]
@@ -104,39 +102,32 @@ class Tables:
             [f"n {i}", f"n {(i + step) % n}"] for i in range(n) for step in (3, 6)
         ]
         self.edge_rows.append(["n 0", "n 1"])
-        self.nodes = folder / f"{name}.csv"
-        self.edges = folder / f"{name}-edges.csv"
+        self.nodes, self.edges = folder / f"{name}.csv", folder / f"{name}-edges.csv"
 
     def set(self, column: str, values: Callable[[int], str | None]) -> None:
         """Give cells of a column another value; None keeps a cell."""
-        if column not in self.header:
-            self.header.append(column)
-            for row in self.rows:
-                row.append("")
-        at = self.header.index(column)
         for i, row in enumerate(self.rows):
             value = values(i)
-            row[at] = row[at] if value is None else value
+            row[column] = row[column] if value is None else value
 
-    def keep(self, *columns: str) -> None:
-        """Keep these columns, in this order."""
-        at = [self.header.index(name) for name in columns]
-        self.header = [self.header[i] for i in at]
-        self.rows = [[row[i] for i in at] for row in self.rows]
+    def keep(self, **columns: str) -> None:
+        """Keep these columns under these names, in this order."""
+        self.rows = [
+            {new: row[old] for new, old in columns.items()} for row in self.rows
+        ]
 
     def rename(self, names: dict[str, str]) -> None:
         """Give nodes other ids."""
-        for row in (*self.rows, *self.edge_rows):
-            row[:] = [names.get(cell, cell) for cell in row]
+        self.set("id", lambda i: names.get(f"n {i}"))
+        self.edge_rows = [[names.get(c, c) for c in row] for row in self.edge_rows]
 
     def write(self) -> list[str]:
         """Write the files; the options that name them."""
-        for path, header, rows in (
-            (self.nodes, self.header, self.rows),
-            (self.edges, self.edge_header, self.edge_rows),
-        ):
+        nodes = [list(self.rows[0]), *(list(row.values()) for row in self.rows)]
+        edges = [self.edge_header, *self.edge_rows]
+        for path, rows in ((self.nodes, nodes), (self.edges, edges)):
             with path.open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file).writerows([header, *rows])
+                csv.writer(file).writerows(rows)
         return ["--nodes", str(self.nodes), "--edges", str(self.edges)]
 
 

@@ -48,7 +48,7 @@ def test_edges_of_tables_carry_their_ids(
 ) -> None:
     own = [*tables.write(), *LEARN, "--topk", "2", "--out", "g.csv"]
     assert elugcn("graph", *own).out == "g.csv: the ELU graph of nodes, 120 edges\n"
-    ids = {row[0] for row in tables.rows}
+    ids = {row["id"] for row in tables.rows}
     assert {r["source"] for r in rows_of(folder / "g.csv")} <= ids
     assert {r["target"] for r in rows_of(folder / "g.csv")} == ids
 

@@ -40,7 +40,7 @@ def test_another_order_of_columns_and_rows(
     elugcn: Command, runs: Path, tables: Tables
 ) -> None:
     """The model is shown the graph it knows, shuffled and without labels."""
-    tables.keep("weight_kg", "colour", "id", "size")
+    tables.keep(weight_kg="weight_kg", colour="colour", id="id", size="size")
     tables.rows.reverse()
     tables.edge_rows.reverse()
     done = elugcn("predict", runs / "tables", *tables.write(), "--out", "p.csv")
@@ -60,7 +60,7 @@ def test_another_graph_is_scored_on_its_labels(
 ) -> None:
     other = Tables(folder, "other [x]", seed=5)
     other.rows = other.rows[:45]
-    names = {row[0] for row in other.rows}
+    names = {row["id"] for row in other.rows}
     other.edge_rows = [r for r in other.edge_rows if set(r) <= names]
     own = other.write()
     said = elugcn("predict", runs / "tables", *own, "--json", "--out", "p.csv").json

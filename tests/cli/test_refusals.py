@@ -152,7 +152,10 @@ SPOILT: dict[str, tuple[Callable[[Tables], Any], str]] = {
         r"nodes\.csv, line 6, column 'size': inf",
     ),
     "label": (lambda t: t.set("label", lambda i: ""), r"nodes\.csv: no node has a lab"),
-    "features": (lambda t: t.keep("id", "label"), 'no feature.*--features "identity"'),
+    "features": (
+        lambda t: t.keep(id="id", label="label"),
+        'no feature.*--features "identity"',
+    ),
 }
 
 

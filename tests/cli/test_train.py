@@ -114,7 +114,7 @@ def test_names_are_shown_as_they_are(elugcn: Command, folder: Path) -> None:
 def test_the_config_of_a_run_repeats_it(
     where: str, elugcn: Command, folder: Path, tables: Tables
 ) -> None:
-    tables.header[0] = "name"
+    tables.keep(name="id", size="size", label="label")
     own = [*tables.write(), "--id-column", "name", "--val-fraction", "0.4"]
     graph = own if where == "tables" else [*SBM, "--split", "2"]
     asked = ["--seed", "7", *BARE, "--set", "lr=2e-2", "--json"]
@@ -151,8 +151,8 @@ def test_columns_of_any_name(elugcn: Command, folder: Path, tables: Tables) -> N
     usual = ["train", *tables.write(), *BARE, "--quiet", "--out"]
     assert elugcn(*usual, "a").code == 0
     weighted = (folder / "a/predictions.csv").read_bytes()
-    names = {"id": "who", "label": "kind", "split": "part"}
-    tables.header = [names.get(name, name) for name in tables.header]
+    same = {name: name for name in ("size", "colour", "weight_kg")}
+    tables.keep(who="id", kind="label", part="split", **same)
     tables.edge_header = ["note", "a", "b", "strength"]
     tables.edge_rows = [["n 0", *row] for row in tables.edge_rows]
     columns = ["--id-column", "who", "--label-column", "kind", "--split-column", "part"]
@@ -185,7 +185,7 @@ def test_the_split_that_is_drawn(
     val: float, elugcn: Command, folder: Path, tables: Tables
 ) -> None:
     """Of 30 labels; the nodes have no features but their degree."""
-    tables.keep("id", "label")
+    tables.keep(id="id", label="label")
     own = [*tables.write(), "--val-fraction", val, "--test-fraction", "0.1"]
     done = elugcn("train", *own, *BARE, "--features", "degree", "--out", "run")
     rows = rows_of(folder / "run/predictions.csv")
