@@ -50,9 +50,8 @@ def test_runs_that_use_every_epoch_are_noted(tmp_path: Path) -> None:
     runs = finish(one.plan(scope("cora", methods=("gcn",), seeds=4)))
     for run in runs[:2]:
         run.record["epochs"] = run.record["config"]["epochs"]
-    assert "higher limit might do better: gcn on cora (2 of 4)" in (
-        write(one, runs, tmp_path).text
-    )
+    text = write(one, runs, tmp_path).text
+    assert "higher limit might do better: gcn on cora (2 of 4)" in text
 
 
 def test_few_labels(tmp_path: Path) -> None:
