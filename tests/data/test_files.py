@@ -1,6 +1,5 @@
 """Finding, checking and downloading files, against a server on this computer."""
 
-import contextlib
 import hashlib
 import os
 import pickle
@@ -16,8 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from elugcn.data.datasets import dataset_info, files, load_dataset
@@ -338,14 +335,3 @@ def test_a_small_pickle_cannot_ask_for_gigabytes(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**20
-
-
-@given(st.binary(max_size=200))
-@settings(max_examples=100)
-def test_any_bytes_load_or_are_refused(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.pickle"
-    path.write_bytes(content)
-    with contextlib.suppress(InputError):
-        load_pickle(path)

@@ -9,7 +9,6 @@ import torch
 from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 
-from elugcn.data.datasets import load_dataset
 from elugcn.data.scaling import FeatureScaler
 from elugcn.errors import InputError
 
@@ -94,12 +93,6 @@ def test_state_and_back(kind: str) -> None:
     again = FeatureScaler.restore(tensors, facts)
     assert again.kind == scaler.kind
     assert torch.equal(again(tensor(MIXED)), scaler(tensor(MIXED)))
-
-
-def test_what_is_published_is_scaled_by_rows(data_dir: Any) -> None:
-    cora = load_dataset("cora", data_dir=data_dir, download=False)
-    scaled = FeatureScaler.fit(cora.x)(cora.x)
-    np.testing.assert_allclose(scaled, normalize(cora.x, norm="l1"), rtol=1e-6)
 
 
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from elugcn.data.splits import (
     random_split,
     stratified_split,
 )
-from elugcn.errors import InputError
 
 FRACTIONS = st.sampled_from([0.0, 0.05, 0.2, 0.3, 0.45])
 
@@ -54,22 +53,6 @@ def test_random_split(problem: Problem, train: float, val: float) -> None:
     n = int((y >= 0).sum())
     assert abs(split.train.sum() - train * n) <= 0.5
     assert abs(split.val.sum() - val * n) <= 1.0
-
-
-@given(labels(), st.integers(1, 8))
-def test_draw_per_class(problem: Problem, k: int) -> None:
-    y, names, seed = problem
-    eligible = np.random.default_rng(seed + 1).random(y.size) < 0.7
-    have = np.bincount(y[eligible & (y >= 0)], minlength=len(names))
-    arguments: Any = (y, k, eligible, generator(seed, "labels"), names, "each")
-    if (have < k).any():
-        short = int(np.argmax(have < k))
-        with pytest.raises(InputError, match=f"each={k}: class 'c{short}' has only"):
-            draw_per_class(*arguments)
-        return
-    drawn = draw_per_class(*arguments)
-    assert not (drawn & ~eligible).any()
-    assert np.bincount(y[drawn]).tolist() == [k] * len(names)
 
 
 def test_the_draws_are_those_of_numpy() -> None:

@@ -67,10 +67,6 @@ def parquet(folder: Path, **columns: Any) -> Path:
 # Files
 
 
-def test_csv_against_hand_written_truth(load: Load) -> None:
-    check_truth(load())
-
-
 def test_other_files_give_the_same_graph(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "NODES.CSV.GZ", "wt") as file:
         file.write("\ufeff" + NODES.replace("\n", "\r\n"))
@@ -118,8 +114,7 @@ def test_integer_ids_of_parquet_match_those_of_csv(tmp_path: Path) -> None:
 def test_lines_of_megabytes_are_read(load: Load) -> None:
     """Longer than the blocks that Arrow parses by default."""
     wide, note = 4_000, "x" * 1_500_000
-    names = [f"a feature with a long name and the number {i:0250}" for i in range(wide)]
-    lines = [",".join(["id", "label", *names, "note"])]
+    lines = [",".join(["id", "label", *(f"{i:0300}" for i in range(wide)), "note"])]
     for row, name in enumerate("abcd"):
         cells = [f"{row}.000000000000000001"] * wide
         lines.append(",".join([name, "xy"[row % 2], *cells, note]))
@@ -127,7 +122,6 @@ def test_lines_of_megabytes_are_read(load: Load) -> None:
     data = load("\n".join(lines) + "\n", PAIR)
     expected = np.tile(standardised(0, 1, 2, 3), (wide, 1)).T
     np.testing.assert_allclose(data.x[:, :wide], expected, rtol=1e-6)
-    assert data.x[:, wide:].tolist() == [[1]] * 4
 
 
 @pytest.mark.parametrize("column", ["label", "f"])
@@ -330,6 +324,7 @@ def saved(data: Data) -> dict[str, Any]:
 
 def test_schema_round_trip(load: Load) -> None:
     data = load()
+    check_truth(data)
     assert TableSchema.parse(saved(data)) == data.table_schema
     check_truth(load(schema=saved(data)))
     # Other order, an extra column, no labels, ages that look like integers.
@@ -417,16 +412,3 @@ def test_schemas_of_version_0_1(load: Load) -> None:
     assert TableSchema.parse(saved(data)) == data.table_schema
     with pytest.raises(InputError, match="line 2, column 'f': empty cell or NaN"):
         load(nodes.replace("100", ""), PAIR, schema=old)
-
-
-def test_a_clean_table_makes_no_warning(tmp_path: Path, strict: None) -> None:
-    (tmp_path / "nodes.csv").write_text(NODES)
-    (tmp_path / "edges.csv").write_text(EDGES)
-    data = load_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv")
-    assert check_data(data).notes == (
-        "self-loops dropped: 1",
-        "repeated edges dropped (largest weight kept): 1",
-        "edges given in one direction were added in the other: 2",
-        "1 of 2 components (2 nodes) have no training label: their nodes are predicted "
-        "from features alone",
-    )
