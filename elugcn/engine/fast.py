@@ -81,9 +81,10 @@ def propagate_linear(
         or not _fits_product(g.x, w)
         or (training and g.elu_x is not None)
     ):
-        return reference.compose_views(
-            dropout_linear, g, w, p, residual=residual, drop_rows=drop_rows, draws=draws
-        )
+        return reference.propagate_linear(
+            g, w, p, residual=residual, drop_rows=drop_rows, draws=draws,
+            product=dropout_linear,
+        )  # fmt: skip
     first, right = _products(g.x, w, p, adj, graph, g.elu_x)
     if graph is None or right is None:
         return Views([first])

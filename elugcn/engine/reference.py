@@ -82,6 +82,7 @@ def propagate_linear(
     residual: bool = False,
     drop_rows: float = 0.0,
     draws: int = 1,
+    product: Callable[[Features, Tensor, float], Tensor] = dropout_linear,
 ) -> Views:
     """The first layer of every view before its bias: Â drop(X) W, then S* drop(X) W.
 
@@ -97,23 +98,8 @@ def propagate_linear(
         drop_rows: Probability of dropping a node's whole row of Z.
         draws: Repeats of the original view with fresh dropout. They come first; S*
             multiplies the Z of the first draw.
+        product: How drop(X) W is computed.
     """
-    return compose_views(
-        dropout_linear, g, w, p, residual=residual, drop_rows=drop_rows, draws=draws
-    )
-
-
-def compose_views(
-    product: Callable[[Features, Tensor, float], Tensor],
-    g: GraphInputs,
-    w: Tensor,
-    p: float,
-    *,
-    residual: bool,
-    drop_rows: float,
-    draws: int,
-) -> Views:
-    """``propagate_linear`` with this product drop(X) W, O(nnz(Â)·h) per view."""
     parts = g.directions + residual
 
     def with_own(view: Tensor, split: Sequence[Tensor]) -> Tensor:

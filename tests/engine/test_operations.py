@@ -29,6 +29,9 @@ from tests.engine.conftest import (
     workspace,
 )
 
+OPTIONS: dict[str, Any] = {
+    "tau": 0.4, "eta": 0.3, "contrast_weight": 0.7, "entropy_weight": 0.2
+}  # fmt: skip
 BOTH = pytest.mark.parametrize("p", [0.0, 0.4], ids=["whole", "dropped"])
 
 
@@ -78,7 +81,7 @@ def test_dropout_linear_gives_gradients_to_x(ops: ModuleType) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("width", [1, 2, 5, 8, 20])
 @pytest.mark.parametrize("with_bias", [True, False], ids=["bias", "no bias"])
-def test_spmm(ops: ModuleType, count: int, width: int, with_bias: bool) -> None:
+def test_spmm(count: int, width: int, with_bias: bool) -> None:
     a = sparse(50, 40)
 
     def found(z: Tensor, b: Tensor) -> Tensor:
@@ -93,7 +96,7 @@ def test_spmm(ops: ModuleType, count: int, width: int, with_bias: bool) -> None:
     assert_same(found, truth, [drawn(40, count * width), drawn(width, seed=1)])
 
 
-def test_spmm_of_one_tensor_and_of_no_matrix(ops: ModuleType) -> None:
+def test_spmm_of_one_tensor_and_of_no_matrix() -> None:
     z, b = drawn(8, 3), drawn(3)
     torch.testing.assert_close(
         reference.spmm(sparse(9, 8), z), sparse(9, 8).to_dense() @ z
@@ -291,8 +294,7 @@ def test_two_view_loss(
     ops: ModuleType, contrast: str, kinds: str, n: int, c: int
 ) -> None:
     targets = targets_of(n, c, kinds)
-    options = {"tau": 0.4, "eta": 0.3, "contrast_weight": 0.7, "entropy_weight": 0.2}
-    options |= {"contrast": contrast}
+    options = OPTIONS | {"contrast": contrast}
 
     def found(z: Tensor, w: Tensor, b: Tensor) -> Tensor:
         loss = ops.two_view_loss(Views.side_by_side(z, 2), w, b, targets, **options)
@@ -311,7 +313,7 @@ def test_the_loss_at_its_limits(ops: ModuleType, tau: float, scale: float) -> No
     """Logits and temperatures at which exponentials would overflow."""
     z, w, b = drawn(50, 8) * scale, drawn(4, 4), torch.zeros(4)
     targets = targets_of(50, 4)
-    options = {"tau": tau, "eta": 0.5, "contrast_weight": 1.0, "entropy_weight": 0.1}
+    options = OPTIONS | {"tau": tau}
 
     def loss(z: Tensor, w: Tensor, b: Tensor) -> Tensor:
         return ops.two_view_loss(Views.side_by_side(z, 2), w, b, targets, **options)
@@ -327,9 +329,8 @@ def test_the_loss_at_its_limits(ops: ModuleType, tau: float, scale: float) -> No
 def test_nan_stays_nan(ops: ModuleType) -> None:
     z = drawn(10, 6)
     z[3, 2] = torch.nan
-    options = {"tau": 0.4, "eta": 0.3, "contrast_weight": 0.7, "entropy_weight": 0.2}
     loss = ops.two_view_loss(
-        Views.side_by_side(z, 2), drawn(3, 3), drawn(3), targets_of(10, 3), **options
+        Views.side_by_side(z, 2), drawn(3, 3), drawn(3), targets_of(10, 3), **OPTIONS
     )
     assert bool(loss.isnan())
     hidden = ops.relu_dropout_linear_(Views([z]), torch.zeros(6), drawn(6, 2), 0.0)
@@ -349,12 +350,11 @@ def step(ops: ModuleType, g: GraphInputs, dtype: torch.dtype, p: float = 0.5) ->
     views = ops.relu_dropout_linear_(views, b1, w2, p)
     views = reference.spmm(g.layer(1), views, b2)
     targets = targets_of(g.num_nodes, 3)
-    options = {"tau": 0.4, "eta": 0.3, "contrast_weight": 0.7, "entropy_weight": 0.2}
     if dtype == torch.float64:
         targets = LossTargets(
             targets.target, targets.weight.double(), targets.elu, targets.nelu
         )
-    loss = ops.two_view_loss(views, head, bias, targets, **options)
+    loss = ops.two_view_loss(views, head, bias, targets, **OPTIONS)
     return loss.detach(), torch.autograd.grad(loss, leaves)
 
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from elugcn.engine import CSR, GraphInputs
+from elugcn.engine import CSR
 from elugcn.models.mlp import MLP
+from elugcn.models.random_propagation import SampledPropagation
 from tests.models.conftest import HID, C, D, Small, close
 
 
@@ -58,10 +59,10 @@ def test_the_mean_over_dropout_is_the_output_without(
     assert float(error.abs().max()) < 5
 
 
-def test_the_input_has_dropout_of_its_own(small: Small) -> None:
-    model = MLP(D, HID, C, dropout=0.0, input_dropout=0.5).train()
-    g: GraphInputs = small.inputs()
-    assert not torch.equal(model(g), model(g))
-    model.input_dropout = 0.0
-    assert torch.equal(model(g), model(g))
-    assert [id(p) for p in model.first_layer()] == [id(model.W1), id(model.b1)]
+@pytest.mark.parametrize("network", [MLP, SampledPropagation])
+def test_each_layer_has_dropout_of_its_own(
+    small: Small, network: type[MLP | SampledPropagation]
+) -> None:
+    for hidden, of_input, random in ((0.0, 0.5, True), (0.5, 0, True), (0, 0, False)):
+        model = network(D, HID, C, hidden, of_input).train()
+        assert torch.equal(model.rows(small.x), model.rows(small.x)) != random

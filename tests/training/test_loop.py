@@ -240,8 +240,9 @@ def test_pausing_changes_nothing(problem: Problem) -> None:
 @pytest.mark.parametrize("kind", ["gcn", "mlp"])
 def test_equals_a_loop_by_hand(problem: Problem, decay: str, kind: str) -> None:
     objective, twin = Labels(problem, kind), Labels(problem, kind)
-    result = trained_unselected(objective, decay)
-
+    objective.val_logits = lambda: torch.zeros(0, 3)  # type: ignore[method-assign]
+    options = {"lr": 0.02, "weight_decay": 0.05, "decay": decay, "epochs": 25}
+    result = trained(objective, NONE, **options)
     named = dict(twin.network.named_parameters())
     later = 0.05 if decay == "all" else 0.0
     groups = [
@@ -260,11 +261,6 @@ def test_equals_a_loop_by_hand(problem: Problem, decay: str, kind: str) -> None:
     twin.network.eval()
     with torch.no_grad():
         assert torch.equal(result.logits, twin.logits())
-
-
-def trained_unselected(objective: Objective, decay: str) -> TrainResult:
-    objective.val_logits = lambda: torch.zeros(0, 3)  # type: ignore[method-assign]
-    return trained(objective, NONE, lr=0.02, weight_decay=0.05, decay=decay, epochs=25)
 
 
 class Parts(Objective):
