@@ -64,7 +64,7 @@ BOTH = (
     "graph, 77% of the weight leads to its class."
 )
 INDEX = " The ELU graph separates the classes {} (Davies-Bouldin index {} against 6.1; "
-ABC = [
+UNLABELLED = [
     one_class("a", 100, 0.8),
     *(one_class(f"c{i}", 0, 0.0, labels=0, nelu=None) for i in range(6)),
 ]
@@ -110,13 +110,13 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a weak class": (weak(1), [SEVENTY, WEAK.format("1 label")]),
     "many labels": (weak(1200), [SEVENTY, WEAK.format("1,200 labels")]),
     "an unknown class": (
-        {"classes": ABC[:2]}, [FIRST, UNKNOWN.format("Class c0 has", "it")],
+        {"classes": UNLABELLED[:2]}, [FIRST, UNKNOWN.format("Class c0 has", "it")],
     ),
     "unknown classes": (
-        {"classes": ABC[:3]}, [FIRST, UNKNOWN.format("Classes c0, c1 have", "them")],
+        {"classes": UNLABELLED[:3]}, [FIRST, UNKNOWN.format("Classes c0, c1 have", "them")],
     ),
     "many unknown classes": (
-        {"classes": ABC},
+        {"classes": UNLABELLED},
         [FIRST, UNKNOWN.format("Classes c0, c1, c2, c3, c4, … have", "them")],
     ),
     "a dominant class": (
