@@ -11,7 +11,7 @@ from elugcn.cli.diagnose import show
 from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import check_data
 from elugcn.insight import diagnose
-from tests.cli.conftest import LABELS, LEARN, SBM, Command, Tables, rows_of
+from tests.cli.conftest import LABELS, LEARN, SBM, Command, rows_of
 
 
 def test_values_are_those_of_the_library(elugcn: Command, runs: Path) -> None:
@@ -53,13 +53,6 @@ def test_everything_is_shown(elugcn: Command, runs: Path) -> None:
         assert f"\n{name} " in shown
     assert "\x1b" not in shown
     assert elugcn("diagnose", "--run", runs / "tables", "--quiet").out == ""
-
-
-def test_what_no_label_reaches(elugcn: Command, tables: Tables) -> None:
-    tables.edge_rows = [r for r in tables.edge_rows if "n 0" not in r]
-    said = elugcn("diagnose", *tables.write(), *LEARN, "--json").json
-    assert said["overall"]["unreachable"]["nodes"] == 1
-    assert any("No label reaches 1 node" in text for text in said["findings"])
 
 
 def test_suggestions(elugcn: Command, runs: Path) -> None:

@@ -4,18 +4,15 @@ The library's own refusals are tested where they are made. Here is one of each k
 a user meets it.
 """
 
-import json
 import re
 import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.cli.conftest import QUICK, SBM, Command, Tables
+from tests.cli.conftest import QUICK, Command, Tables
 
 Refused = Callable[..., str]
 
@@ -196,39 +193,10 @@ def test_nothing_of_a_run_is_written_over(
 ) -> None:
     own = ["train", *tables.write(), *QUICK, "--no-report", "--out", "run"]
     assert elugcn(*own).code == 0
-    for path, says in (
-        ("run/model.safetensors", "would replace an input"),
-        ("run/metrics.json", "would replace an input"),
-        ("nodes.csv", "would replace an input"),
-        ("nodes-edges.csv", "would replace an input"),
-    ):
-        refused(command, "run", "--out", path, says=says)
+    for path in ("run/model.safetensors", "run/metrics.json", "nodes.csv"):
+        refused(command, "run", "--out", path, says="would replace an input")
     mine = {"predict": "predictions.csv", "report": "report.html"}[command]
     assert elugcn(command, "run", "--out", f"run/{mine}").code == 0
-
-
-def test_a_damaged_model(runs: Path, folder: Path, refused: Refused) -> None:
-    run = Path(shutil.copytree(runs / "sbm", folder / "run"))
-    text = (run / "model.json").read_text()
-    (run / "model.json").write_text(json.dumps(json.loads(text) | {"classes": {}}))
-    refused("predict", "run", says="run/model.json: ")
-    (run / "model.json").write_text(text)
-    tensors = run / "model.safetensors"
-    tensors.write_bytes(tensors.read_bytes()[:-50])
-    refused("predict", "run", says="run/model.safetensors: ")
-
-
-def test_memory_that_is_not_there(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Little:
-        total, available = 2**40, 2**23
-
-    monkeypatch.setattr(psutil, "virtual_memory", Little)
-    sbm = [*SBM, "--graph-mode", "paper", "--out"]
-    says = "'paper' would need about .* GB"
-    refused("train", *sbm, "run", says=says)
-    refused("graph", *sbm, "g.npz", says=says)
 
 
 def test_an_optional_package_that_is_missing(

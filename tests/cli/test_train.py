@@ -11,15 +11,9 @@ from elugcn.training.progress import SILENT
 from tests.cli.conftest import LABELS, QUICK, SBM, Command, Tables, rows_of
 
 FILES = {
-    "config.yaml",
-    "environment.json",
-    "history.csv",
-    "metrics.json",
-    "model.json",
-    "model.safetensors",
-    "predictions.csv",
-    "report.html",
-}
+    "config.yaml", "environment.json", "history.csv", "metrics.json", "model.json",
+    "model.safetensors", "predictions.csv", "report.html",
+}  # fmt: skip
 PROMISED = {
     "dataset", "method", "split", "seed", "n_nodes", "n_edges", "n_classes", "epochs",
     "train_accuracy", "val_accuracy", "test_accuracy", "elu_fraction",
@@ -33,8 +27,7 @@ def test_values_are_those_of_the_library(elugcn: Command, folder: Path) -> None:
     data = load_dataset("sbm", n=120, n_classes=3)
     fitted = fit(data, "elu-gcn", {"epochs": 5}, seed=3)
     for part in ("train", "val", "test"):
-        expected = fitted.accuracy(data[f"{part}_mask"])
-        assert said[f"{part}_accuracy"] == expected
+        assert said[f"{part}_accuracy"] == fitted.accuracy(data[f"{part}_mask"])
     use = fitted.result.label_utilization
     assert use is not None
     assert said["elu_fraction"] == use.elu_fraction
@@ -43,10 +36,9 @@ def test_values_are_those_of_the_library(elugcn: Command, folder: Path) -> None:
     assert (said["n_nodes"], said["n_edges"], said["n_classes"]) == (120, 600, 3)
     assert (said["method"], said["dataset"], said["out"]) == ("elu-gcn", "sbm", "run")
     rows = rows_of(folder / "run/predictions.csv")
-    assert [r["prediction"] for r in rows] == [
-        str(c) for c in fitted.proba.argmax(1).tolist()
-    ]
-    assert [r["utilization"] for r in rows] == use.names()
+    classes = fitted.proba.argmax(1).tolist()
+    assert [int(row["prediction"]) for row in rows] == classes
+    assert [row["utilization"] for row in rows] == use.names()
 
 
 @pytest.mark.parametrize("method", ["auto", "elu-gcn", "lpa"])
@@ -231,9 +223,8 @@ def test_a_dry_run_trains_nothing(elugcn: Command, folder: Path) -> None:
     assert "auto on sbm: 120 nodes, 600 edges, 64 features\n" in shown
     assert f"Training would need about {memory['total']:,.0f} MB; " in shown
     large = ["--data-option", "n=50000", "--set", "hidden_channels=2000000"]
-    assert (
-        "Try fewer hidden_channels." in elugcn("train", *SBM, *large, "--dry-run").out
-    )
+    shown = elugcn("train", *SBM, *large, "--dry-run").out
+    assert "Try fewer hidden_channels." in shown
     assert list(folder.iterdir()) == []
 
 
