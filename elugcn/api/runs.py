@@ -131,25 +131,25 @@ def write_predictions(fitted: Fitted, file: TextIO) -> None:
     split = np.full(n, "", dtype=object)
     for mask, name in SPLIT_NAMES.items():
         split[data[mask].numpy(force=True)] = name
+    columns = {
+        "id": getattr(data, "node_ids", None) or range(n),
+        "prediction": [names[c] for c in best.tolist()],
+        "confidence": [f"{p:.6f}" for p in confidence.tolist()],
+        "utilization": [""] * n if use is None else use.names(),
+        "split": split,
+    }
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["id", "prediction", "confidence", "utilization", "split"])
-    columns = (
-        getattr(data, "node_ids", None) or range(n),
-        [names[c] for c in best.tolist()],
-        [f"{p:.6f}" for p in confidence.tolist()],
-        [""] * n if use is None else use.names(),
-        split,
-    )
-    writer.writerows(zip(*columns, strict=True))
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
 
 
 def _write_history(history: Sequence[Mapping[str, float]], file: TextIO) -> None:
-    columns = ["epoch", "loss", "val_accuracy", "val_loss"]
+    columns = ["loss", "val_accuracy", "val_loss"]
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(["epoch", *columns])
     for record in history:
-        epoch, *rest = (record.get(name, math.nan) for name in columns)
-        writer.writerow([int(epoch), *(f"{value:.6g}" for value in rest)])
+        values = (f"{record.get(name, math.nan):.6g}" for name in columns)
+        writer.writerow([int(record["epoch"]), *values])
 
 
 def environment(n_threads: int) -> dict[str, Any]:

@@ -56,6 +56,7 @@ STEPS: dict[str, tuple[str, dict[str, Any], float]] = {
     # X as a dense matrix, a bag of neighbours per node, and the rows of a step.
     "sample": ("grand", {"sample": N, "neighbours": 16, "draws": 2}, 11 * D + 3 * 16),
     "no hidden layer": ("sgc", {}, 15.5 * C),
+    "largest": ("auto", WIDE | {"variants": [TWO, ONE]}, 2 * 2 * 48 + 24 * C),
 }
 # A part of the estimate: bytes, and bytes per edge.
 PARTS: dict[str, tuple[str, dict[str, Any], str, float, int]] = {
