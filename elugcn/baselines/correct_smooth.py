@@ -60,9 +60,8 @@ class CorrectSmoothConfig(NetworkConfig):
         linear = self.base == "linear"
         own: dict[str, Any] = {"order": 0, "decay": "all"} if linear else {}
         method = get_method("sgc" if linear else self.base)
-        shared = set(NetworkConfig.model_fields) & set(method.Config.model_fields)
-        options = {k: v for k, v in self.model_dump().items() if k in shared}
-        return method, method.Config.model_validate(options | own)
+        options = self.shared_with(method.Config) | own
+        return method, method.Config.model_validate(options)
 
 
 @torch.no_grad()
@@ -75,14 +74,9 @@ def correct_and_smooth(
     """
     s = GraphView(self_loops=False, direction=config.direction).adjacency(data)
     adj = sparse_rows(s.crow, s.col, s.value, s.n_cols).to(logits.device)
-    steps = CorrectAndSmooth(
-        config.correction_steps,
-        config.correction_alpha,
-        config.smoothing_steps,
-        config.smoothing_alpha,
-        config.autoscale,
-        config.scale,
-    )
+    correction = config.correction_steps, config.correction_alpha
+    smoothing = config.smoothing_steps, config.smoothing_alpha
+    steps = CorrectAndSmooth(*correction, *smoothing, config.autoscale, config.scale)
     z, known = F.softmax(logits, dim=1), labels >= 0
     # Without weights beside it, PyG would normalise the matrix again.
     graph = (labels[known], known, adj, adj.values())

@@ -148,10 +148,8 @@ def label_loss(q: Tensor, target: Tensor, kind: str) -> Tensor:
     """Cross-entropy of rows of Pᴷ Y, as logits or as shares that are scaled to 1."""
     if kind == "softmax":
         return F.cross_entropy(q, target)
-    total = q.sum(dim=1, keepdim=True)
-    share = q / torch.where(total > 0, total, 1.0)
     # The share of a class that does not arrive is zero.
-    return F.nll_loss((share + 1e-8).log(), target)
+    return F.nll_loss((F.normalize(q, p=1.0, dim=1) + 1e-8).log(), target)
 
 
 class GCNLPA(Baseline[GCNLPAConfig]):

@@ -89,8 +89,7 @@ class GRAND(Baseline[GRANDConfig]):
         """An MLP behind a mean of powers of Â."""
         if config.sample:
             return build_sampled(config, shapes)
-        shared = set(GCNConfig.model_fields) & set(GRANDConfig.model_fields)
-        options = {k: v for k, v in config.model_dump().items() if k in shared}
+        options = config.shared_with(GCNConfig)
         return build_gcn(GCNConfig.model_validate(options), shapes)
 
     def objective(

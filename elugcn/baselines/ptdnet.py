@@ -132,25 +132,25 @@ class PTDNetNetwork(nn.Module):
         What no gate influences is computed once for all of them: drop(X) W and the
         scores of the first layer.
         """
-        pattern = self.pattern(inputs)
+
+        def gated(alpha: Tensor) -> Propagation:
+            gates = hard_concrete(alpha, tau, self.config.gamma)
+            return Propagation(pattern, gates, self.config.self_loops)
+
+        pattern, draws = self.pattern(inputs), []
         z = self.gcn.first(inputs.x)
         alpha = self.scorers[0](inputs.x, pattern)
-        return [self._pass(pattern, z, alpha, tau) for _ in range(count)]
+        for _ in range(count):
+            one = gated(alpha)
+            h = self.gcn.hidden(z, one)
+            second = self.scorers[1](h, pattern)
+            two = gated(second)
+            draws.append(Draw(self.gcn.last(h, two), (alpha, second), (one, two)))
+        return draws
 
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Logits n×c without noise in the gates."""
         return self.draws(inputs, None)[0].logits
-
-    def _pass(self, pattern: CSR, z: Tensor, alpha: Tensor, tau: float | None) -> Draw:
-        one = self._gated(pattern, alpha, tau)
-        h = self.gcn.hidden(z, one)
-        second = self.scorers[1](h, pattern)
-        two = self._gated(pattern, second, tau)
-        return Draw(self.gcn.last(h, two), (alpha, second), (one, two))
-
-    def _gated(self, pattern: CSR, alpha: Tensor, tau: float | None) -> Propagation:
-        gates = hard_concrete(alpha, tau, self.config.gamma)
-        return Propagation(pattern, gates, self.config.self_loops)
 
 
 class LargestSingularValue:
