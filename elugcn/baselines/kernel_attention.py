@@ -9,8 +9,7 @@ quotient of sums of φ. Factors that all keys share, or that one query has alone
 the largest exponent is subtracted before exp, and 1/√M is left out.
 
 Shapes: H heads of width h, n nodes, M features, S draws of noise. Queries, keys and
-values are H×n×h, their features H×n×M. Nothing is copied where the heads of a node lie
-beside each other in memory, as a linear map of width H·h leaves them.
+values are H×n×h, their features H×n×M.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
 from elugcn.engine import CSR, pair_products
 
@@ -83,49 +82,20 @@ def noisy_attention(
 
 
 def mix(query: Tensor, sums: Tensor) -> Tensor:
-    """(1/S) Σ_s [φ(q_u)ᵀ N_s] / [φ(q_u)ᵀ d_s]: H×n×h, for [N_s, d_s] H×S×M×(h+1)."""
-    out: Tensor = _Mix.apply(query, sums)  # type: ignore[no-untyped-call]
-    return out
+    """(1/S) Σ_s [φ(q_u)ᵀ N_s] / [φ(q_u)ᵀ d_s]: H×n×h, for [N_s, d_s] H×S×M×(h+1).
 
-
-class _Mix(torch.autograd.Function):
-    """The quotients of S draws for a block of nodes at a time, forward and backward.
-
-    Autograd would keep several tensors of H·n·S·h entries and pass over them often.
+    For a block of nodes at a time, of which nothing is kept for the gradient: that
+    would be H·n·S·M entries.
     """
 
-    @staticmethod
-    def forward(ctx: Any, query: Tensor, sums: Tensor) -> Tensor:
-        ctx.save_for_backward(query, sums)
-        draws = sums.size(1)
-        flat = sums.transpose(1, 2).flatten(2)  # H×M×S·(h+1)
-        out = query.new_empty(*query.shape[:2], sums.size(3) - 1)
-        for rows in _blocks(query):
-            drawn = _by_draw(query[:, rows] @ flat, draws)
-            share = drawn[..., -1:].mul(draws).reciprocal_()
-            torch.sum(drawn[..., :-1].mul_(share), dim=2, out=out[:, rows])
-        return out
+    def mixed(block: Tensor) -> Tensor:
+        share = 1.0 / (sums.size(1) * (block @ sums[..., -1].mT))
+        weighted = share.unsqueeze(3) * block.unsqueeze(2)  # H×r×S×M
+        return weighted.flatten(2) @ sums[..., :-1].flatten(1, 2)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        query, sums = ctx.saved_tensors
-        draws = sums.size(1)
-        flat = sums.transpose(1, 2).flatten(2)
-        grad_query, grad_flat = torch.empty_like(query), torch.zeros_like(flat)
-        for rows in _blocks(query):
-            part = query[:, rows]
-            drawn = _by_draw(part @ flat, draws)
-            g = grad[:, rows].unsqueeze(2)
-            share = drawn[..., -1:].mul(draws).reciprocal_()
-            pull = drawn[..., :-1].mul_(g).sum(dim=3, keepdim=True)
-            # Quotient rule, in place of the products: g/d and −(g·N)/d².
-            torch.mul(g, share, out=drawn[..., :-1])
-            drawn[..., -1:] = pull.mul_(share.square_()).mul_(-draws)
-            turned = drawn.flatten(2)
-            grad_query[:, rows] = turned @ flat.mT
-            grad_flat.baddbmm_(part.mT, turned)
-        return grad_query, _by_draw(grad_flat, draws).transpose(1, 2)
+    keep: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
+    blocks = torch.split(query, BLOCK, dim=1)
+    return torch.cat([checkpoint(mixed, block, **keep) for block in blocks], dim=1)
 
 
 def gumbel_keys(
@@ -162,12 +132,3 @@ def link_log_likelihood(
     kernel = torch.stack([pair_products(links, q, k) for q, k in heads])
     likelihood = kernel.log() - total.log().index_select(1, links.row)
     return (likelihood * weight).mean()
-
-
-def _by_draw(rows: Tensor, draws: int) -> Tensor:
-    """H×r×S·(h+1) as H×r×S×(h+1)."""
-    return rows.view(*rows.shape[:2], draws, -1)
-
-
-def _blocks(query: Tensor) -> list[slice]:
-    return [slice(i, i + BLOCK) for i in range(0, query.size(1), BLOCK)]

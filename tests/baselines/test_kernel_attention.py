@@ -97,16 +97,10 @@ def test_gradients_of_the_quotients() -> None:
     torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("keys", [False, True])
-def test_features_have_the_values_and_gradients_of_their_equation(
-    keys: bool, beside: bool
-) -> None:
-    """Whether the heads of a node lie beside each other in memory or not."""
+def test_features_have_the_values_and_gradients_of_their_equation(keys: bool) -> None:
     torch.manual_seed(0)
     x, w, tau = torch.randn(2, 7, 4).double(), torch.randn(5, 4).double(), 0.25
-    if beside:
-        x = x.transpose(0, 1).contiguous().transpose(0, 1)
     x = x.requires_grad_()
     scaled = x / (tau**0.5 * 4**0.25)
     exponent = (
