@@ -18,7 +18,6 @@ from elugcn.elu.stages import (
     fit_rounds,
     gcn_prediction,
     graph_in_use,
-    h_source,
     learn_graph,
     pretrain,
 )
@@ -115,11 +114,11 @@ class ELUGraphOnly(Method[ELUConfig]):
         utilization = definition_one(pretrained.lpa, prediction)
         with context.clock("graph"):
             labels = expand_labels(problem, utilization, config)
-            H = h_source(config, pretrained).logits
+            H = pretrained.models[config.h_source].logits
             graph = learn_graph(H, labels, pretrained.lpa, config)
             used = graph_in_use(graph, config)
         return replace(
-            pretrained.gcn,
+            pretrained.models["gcn"],
             label_utilization=utilization,
             graph=used,
             graph_mode=used.mode,
@@ -146,8 +145,5 @@ def as_result(
 
 def baselines(pretrained: Pretrained) -> dict[str, Tensor]:
     """What the models of stage 0 predict; classes for label propagation."""
-    lpa = definition_one(pretrained.lpa, pretrained.gcn.logits).lpa
-    out = {"gcn": pretrained.gcn.logits, "lpa": lpa}
-    if pretrained.mlp is not None:
-        out["mlp"] = pretrained.mlp.logits
-    return out
+    logits = {name: model.logits for name, model in pretrained.models.items()}
+    return logits | {"lpa": definition_one(pretrained.lpa, logits["gcn"]).lpa}

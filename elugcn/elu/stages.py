@@ -36,8 +36,7 @@ class Pretrained:
     """What the later stages start from."""
 
     lpa: Tensor  # label distribution, n×c; a zero row where no label reaches
-    gcn: FitResult  # the plain GCN
-    mlp: FitResult | None = None  # if the configuration uses it
+    models: dict[str, FitResult]  # "gcn", and "mlp" if the configuration uses it
 
 
 @dataclass(kw_only=True)
@@ -67,7 +66,7 @@ def fit_rounds(
     A round that diverges is the last. ``stage`` numbers the first training, for its
     random numbers.
     """
-    source = h_source(config, pretrained)
+    source = pretrained.models[config.h_source]
     prediction = gcn_prediction(problem, config, pretrained)
     fits: list[TwoViewFit] = []
     for i in range(config.rounds):
@@ -104,20 +103,13 @@ def pretrain(problem: Problem, config: ELUConfig, context: FitContext) -> Pretra
         "gcn", config.gcn(), problem, context, build_gcn, Supervised,
         clock="utilization", title="GCN",
     )  # fmt: skip
-    if not config.uses_mlp:
-        return Pretrained(lpa, gcn)
-    mlp, _ = fit_network(
-        "mlp", config.mlp(), problem, context, build_mlp, SupervisedRows,
-        clock="pretrain", stage=1, title="MLP",
-    )  # fmt: skip
-    return Pretrained(lpa, gcn, mlp)
-
-
-def h_source(config: ELUConfig, pretrained: Pretrained) -> FitResult:
-    """The model that gives H."""
-    source = pretrained.gcn if config.h_source == "gcn" else pretrained.mlp
-    assert source is not None
-    return source
+    models = {"gcn": gcn}
+    if config.uses_mlp:
+        models["mlp"], _ = fit_network(
+            "mlp", config.mlp(), problem, context, build_mlp, SupervisedRows,
+            clock="pretrain", stage=1, title="MLP",
+        )  # fmt: skip
+    return Pretrained(lpa, models)
 
 
 def gcn_prediction(
@@ -125,9 +117,8 @@ def gcn_prediction(
 ) -> Tensor:
     """GCN(G) of Definition 1 as logits: the trained GCN's, or those of Â²·MLP(X)."""
     if config.gcn_prediction == "trained":
-        return pretrained.gcn.logits
-    assert pretrained.mlp is not None
-    adj, logits = problem.label_adj, pretrained.mlp.logits
+        return pretrained.models["gcn"].logits
+    adj, logits = problem.label_adj, pretrained.models["mlp"].logits
     share = adj @ (adj @ F.softmax(logits, dim=1))
     # Logits whose softmax the shares are; the MLP's own where nothing arrives.
     arrives = share.any(dim=1, keepdim=True)

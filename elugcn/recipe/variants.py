@@ -203,9 +203,10 @@ def _gcn_member(
     problem: Problem, pretrained: Pretrained, first: TwoViewFit
 ) -> TwoViewFit:
     """The plain GCN as a member; the graph is that of the first variant."""
+    trained = pretrained.models["gcn"]
     gcn = replace(
-        pretrained.gcn,
-        label_utilization=definition_one(pretrained.lpa, pretrained.gcn.logits),
+        trained,
+        label_utilization=definition_one(pretrained.lpa, trained.logits),
         graph=first.graph,
         graph_mode=first.graph_mode,
     )

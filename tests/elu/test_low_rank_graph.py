@@ -1,7 +1,5 @@
 """Every kind of ELU graph against its dense twin."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 import torch
@@ -33,122 +31,88 @@ def largest_of_rows(s: Tensor, k: int) -> Tensor:
     return out
 
 
-def largest_of_all(s: Tensor, count: int) -> Tensor:
-    """The ``count`` largest |entries| of the whole matrix."""
-    order = s.abs().reshape(-1).argsort(descending=True)[:count]
-    out = torch.zeros(s.numel())
-    out[order] = s.reshape(-1)[order]
-    return out.reshape(s.shape)
+Both = tuple[ELUGraph, Tensor]
 
 
-class DenseTwin:
-    """What every graph must do; subclasses make the graph and its dense twin."""
-
-    mode: ClassVar[str]
-
-    def graph(self) -> ELUGraph:
-        raise NotImplementedError
-
-    def twin(self) -> Tensor:
-        raise NotImplementedError
-
-    @pytest.mark.parametrize("transposed", [False, True])
-    def test_products_and_gradients(self, transposed: bool) -> None:
-        z = torch.randn(N, 4, requires_grad=True)
-        weight = torch.randn(N, 4)
-        graph, twin = self.graph().to(torch.device("cpu")), self.twin()
-        assert graph.mode == self.mode
-        assert graph.shape == (N, N)
-        if transposed:
-            graph, twin = graph.T, twin.T
-        torch.testing.assert_close(graph.to_dense(), twin)
-        torch.testing.assert_close(graph.operator.to_dense(), twin)
-        torch.testing.assert_close(graph @ z, twin @ z)
-        (graph @ z * weight).sum().backward()
-        torch.testing.assert_close(z.grad, twin.T @ weight)
-        name, rank = type(graph).__name__, graph.rank
-        assert repr(graph) == f"{name}(n={N}, rank≤{rank}, mode='{self.mode}')"
-        assert rank == (C if self.mode == "implicit" else N)
-
-    @pytest.mark.parametrize(
-        ("index", "wanted"),
-        [(3, [3]), (-1, [N - 1]), ([4, 0, 4], [4, 0, 4]), ([], []),
-         (torch.tensor([16, 8]), [16, 8]), (torch.tensor(2), [2]),
-         (torch.arange(N) == 3, [3])],
-    )  # fmt: skip
-    def test_rows(self, index: int | list[int] | Tensor, wanted: list[int]) -> None:
-        rows = self.graph().rows(index)
-        assert rows.shape == (len(wanted), N)
-        torch.testing.assert_close(rows, self.twin()[wanted])
-
-    @pytest.mark.parametrize("index", [N, -N - 1, [0, N], torch.arange(3) > 0])
-    def test_rows_out_of_range(self, index: int | list[int] | Tensor) -> None:
-        message = "rows must be indices from 0 to 16 or a mask of 17 entries; got"
-        with pytest.raises(InputError, match=message):
-            self.graph().rows(index)
-
-    @pytest.mark.parametrize("k", [1, 4, N, N + 5])
-    def test_topk(self, k: int) -> None:
-        top = self.graph().topk(k)
-        assert isinstance(top, ExplicitGraph)
-        assert top.mode == "topk"
-        torch.testing.assert_close(top.to_dense(), largest_of_rows(self.twin(), k))
-
-    def test_to_sparse(self) -> None:
-        graph, twin = self.graph(), self.twin()
-        by_row = graph.to_sparse(k=2)
-        assert isinstance(by_row, CSR)
-        torch.testing.assert_close(by_row.to_dense(), largest_of_rows(twin, 2))
-        everything = graph.to_sparse(keep=None)
-        torch.testing.assert_close(everything.to_dense(), twin)
-        some = graph.to_sparse(keep=0.05).to_dense()
-        least = quantile(graph, 0.95)
-        torch.testing.assert_close(
-            some, torch.where(graph.to_dense().abs() >= least, twin, 0.0)
-        )
-
-    def test_numpy_and_other_precisions(self) -> None:
-        z = np.random.default_rng(0).normal(size=(N, 2))
-        expected = self.twin() @ torch.from_numpy(z).float()
-        torch.testing.assert_close(self.graph() @ z, expected)
-        torch.testing.assert_close(self.graph() @ torch.from_numpy(z), expected)
+@pytest.fixture(params=["implicit", "topk", "paper"])
+def both(request: pytest.FixtureRequest) -> Both:
+    """A graph of each kind, and its dense twin."""
+    left, right = factors()
+    s = left @ right.T
+    if request.param == "topk":
+        s = largest_of_rows(s, 6)
+    if request.param == "paper":
+        # The threshold, of rank ⌈0.6·289⌉ = 174, is kept too, with all its ties.
+        s = torch.where(s.abs() >= s.abs().reshape(-1).sort().values[173], s, 0.0)
+    return LowRankGraph(left, right).in_mode(request.param, 6, 0.4), s
 
 
-class TestLowRank(DenseTwin):
-    mode = "implicit"
-
-    def graph(self) -> ELUGraph:
-        return LowRankGraph(*factors())
-
-    def twin(self) -> Tensor:
-        left, right = factors()
-        return left @ right.T
-
-
-class TestTopK(DenseTwin):
-    mode = "topk"
-
-    def graph(self) -> ELUGraph:
-        return LowRankGraph(*factors()).in_mode("topk", 6, 0.0)
-
-    def twin(self) -> Tensor:
-        left, right = factors()
-        return largest_of_rows(left @ right.T, 6)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_and_gradients(both: Both, transposed: bool) -> None:
+    z = torch.randn(N, 4, requires_grad=True)
+    weight = torch.randn(N, 4)
+    graph, twin = both[0].to(torch.device("cpu")), both[1]
+    mode = both[0].mode
+    assert graph.mode == mode
+    assert graph.shape == (N, N)
+    if transposed:
+        graph, twin = graph.T, twin.T
+    torch.testing.assert_close(graph.to_dense(), twin)
+    torch.testing.assert_close(graph.operator.to_dense(), twin)
+    torch.testing.assert_close(graph @ z, twin @ z)
+    (graph @ z * weight).sum().backward()
+    torch.testing.assert_close(z.grad, twin.T @ weight)
+    name, rank = type(graph).__name__, graph.rank
+    assert repr(graph) == f"{name}(n={N}, rank≤{rank}, mode='{mode}')"
+    assert rank == (C if mode == "implicit" else N)
 
 
-class TestPaper(DenseTwin):
-    mode = "paper"
+@pytest.mark.parametrize(
+    ("index", "wanted"),
+    [(3, [3]), (-1, [N - 1]), ([4, 0, 4], [4, 0, 4]), ([], []),
+     (torch.tensor([16, 8]), [16, 8]), (torch.tensor(2), [2]),
+     (torch.arange(N) == 3, [3])],
+)  # fmt: skip
+def test_rows(both: Both, index: int | list[int] | Tensor, wanted: list[int]) -> None:
+    rows = both[0].rows(index)
+    assert rows.shape == (len(wanted), N)
+    torch.testing.assert_close(rows, both[1][wanted])
 
-    def graph(self) -> ELUGraph:
-        return LowRankGraph(*factors()).in_mode("paper", 0, 0.4)
 
-    def twin(self) -> Tensor:
-        left, right = factors()
-        s = left @ right.T
-        # The threshold, of rank ⌈0.6·289⌉ = 174, is kept too; rows that are equal
-        # tie with it.
-        least = s.abs().reshape(-1).sort().values[173]
-        return largest_of_all(s, int((s.abs() >= least).sum()))
+@pytest.mark.parametrize("index", [N, -N - 1, [0, N], torch.arange(3) > 0])
+def test_rows_out_of_range(both: Both, index: int | list[int] | Tensor) -> None:
+    message = "rows must be indices from 0 to 16 or a mask of 17 entries; got"
+    with pytest.raises(InputError, match=message):
+        both[0].rows(index)
+
+
+@pytest.mark.parametrize("k", [1, 4, N, N + 5])
+def test_topk(both: Both, k: int) -> None:
+    top = both[0].topk(k)
+    assert isinstance(top, ExplicitGraph)
+    assert top.mode == "topk"
+    torch.testing.assert_close(top.to_dense(), largest_of_rows(both[1], k))
+
+
+def test_to_sparse(both: Both) -> None:
+    graph, twin = both
+    by_row = graph.to_sparse(k=2)
+    assert isinstance(by_row, CSR)
+    torch.testing.assert_close(by_row.to_dense(), largest_of_rows(twin, 2))
+    everything = graph.to_sparse(keep=None)
+    torch.testing.assert_close(everything.to_dense(), twin)
+    some = graph.to_sparse(keep=0.05).to_dense()
+    least = quantile(graph, 0.95)
+    torch.testing.assert_close(
+        some, torch.where(graph.to_dense().abs() >= least, twin, 0.0)
+    )
+
+
+def test_numpy_and_other_precisions(both: Both) -> None:
+    z = np.random.default_rng(0).normal(size=(N, 2))
+    expected = both[1] @ torch.from_numpy(z).float()
+    torch.testing.assert_close(both[0] @ z, expected)
+    torch.testing.assert_close(both[0] @ torch.from_numpy(z), expected)
 
 
 # --- scaling ---------------------------------------------------------------------------

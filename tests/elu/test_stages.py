@@ -53,7 +53,7 @@ def test_the_propagated_prediction_is_two_steps_of_the_mlps(stage0: Any) -> None
     problem, config, pretrained = stage0
     prediction = gcn_prediction(problem, config, pretrained)
     adj = problem.adj.to_dense()
-    expected = adj @ adj @ F.softmax(pretrained.mlp.logits, dim=1)
+    expected = adj @ adj @ F.softmax(pretrained.models["mlp"].logits, dim=1)
     share = expected / expected.sum(dim=1, keepdim=True)
     torch.testing.assert_close(F.softmax(prediction, dim=1), share)
 
@@ -173,7 +173,7 @@ def test_a_round_starts_from_the_output_of_the_last(stage0: Any) -> None:
     one, two = fit_rounds(problem, "m", config, FitContext(), pretrained)
     assert (one.name, two.name) == ("m, round 1", "m, round 2")
     first = one.logits.argmax(dim=1)
-    assert not torch.equal(first, pretrained.gcn.logits.argmax(dim=1))
+    assert not torch.equal(first, pretrained.models["gcn"].logits.argmax(dim=1))
     assert two.label_utilization is not None
     assert two.graph is not None
     assert torch.equal(two.label_utilization.gcn, first)

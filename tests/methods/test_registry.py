@@ -11,7 +11,6 @@ from elugcn.methods.registry import (
     METHOD_NAMES,
     config_for,
     get_method,
-    resolve_name,
 )
 
 
@@ -26,11 +25,8 @@ def test_a_method_is_what_its_name_says(name: str) -> None:
     assert len(method.summary) < 70
 
 
-def test_names_of_0_1_and_the_graph_alone() -> None:
-    assert resolve_name("elu-gcn-paper") == "elu-gcn"
+def test_names_of_0_1_still_work() -> None:
     assert get_method("elu-gcn-paper").name == "elu-gcn"
-    assert GRAPH_ONLY not in METHOD_NAMES
-    assert METHOD_NAMES[0] == "auto"
 
 
 @pytest.mark.parametrize(
