@@ -116,7 +116,7 @@ TABLES: list[tuple[dict[str, Any], str]] = [
      r"edges\.csv, line 4, column 4: 'stray'"),
     # Schemas
     ({"schema": {"version": 1, "class_names": [1, 2]}}, "schema is not a TableSchema"),
-    ({"schema": {"id_column": 3}}, r"schema is not a TableSchema \(id_column: "),
+    ({"schema": {"id_column": 3}}, r"schema is not a TableSchema \(id_column must be text; got 3"),
     ({"schema": TableSchema(), "features": "degree"}, "the schema has 'columns'"),
     ({"schema": TableSchema(), "label_column": "kind"}, r"'kind' \(label_column\)"),
 ]  # fmt: skip

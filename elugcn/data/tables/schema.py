@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from elugcn.data.tables.columns import CategoryColumn, Column, Frozen, Matrix
 from elugcn.data.tables.table import Table
-from elugcn.errors import InputError
+from elugcn.errors import InputError, first_problem
 
 
 class EdgeColumns(Frozen):
@@ -48,11 +48,9 @@ class TableSchema(Frozen):
                 saved = _from_version_1(saved)
             return cls.model_validate(saved)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "schema"
             raise InputError(
-                f"schema is not a TableSchema ({place}: {first['msg']}); expected the "
-                "table_schema of a loaded graph"
+                f"schema is not a TableSchema ({first_problem(error).strip()}); "
+                "expected the table_schema of a loaded graph"
             ) from None
 
     def encode(self, table: Table) -> tuple[Matrix, list[str]]:
