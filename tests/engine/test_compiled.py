@@ -31,7 +31,7 @@ def test_all_widths_of_registers_agree(lanes: int, x_sparse: bool) -> None:
         loops.widest(width)
         try:
             with workspace():
-                loss, grads = step(fast, g, torch.float32)
+                loss, grads = step(fast, g)
         finally:
             assert loops.widest(16) == widest
         results.append([loss, *grads])

@@ -177,15 +177,6 @@ def rows(sizes: list[int]) -> CSR:
     return CSR(crow, col, torch.ones(col.numel()), max([1, *sizes]))
 
 
-def test_topk_by_hand() -> None:
-    scores = torch.tensor([0.1, -2.0, 5.0, -1.0, -3.0, -2.0, 7.0])
-    a = rows([3, 0, 3, 1])
-    assert row_topk(a, scores, 2).tolist() == [0, 2, 3, 5, 6]
-    assert row_topk(a, scores, 1).tolist() == [2, 3, 6]
-    assert row_topk(a, scores, 0).tolist() == []
-    assert row_topk(a, scores, 3).tolist() == list(range(7))
-
-
 @given(
     st.lists(st.lists(st.floats(width=32, allow_nan=False), max_size=7), max_size=8),
     st.integers(0, 8),

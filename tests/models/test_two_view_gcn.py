@@ -80,24 +80,6 @@ def test_views_given_the_first_product_of_the_elu_view(small: Small) -> None:
 # --- randomness ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_the_mean_over_dropout_is_the_output_without(
-    small: Small, sparse: bool
-) -> None:
-    model = TwoViewGCN(D, HID, C, dropout=0.4)
-    with torch.no_grad():
-        # Non-negative weights and no biases: ReLU does nothing, the model is linear.
-        model.W1.abs_()
-        model.W2.abs_()
-        inputs = small.inputs(sparse, elu=False)
-        expected = model.eval()(inputs)
-        draws = torch.stack(model.train().views(inputs, draws=2000).tensors())
-    assert draws.std(dim=0).max() > 0.05
-    error = (draws.mean(dim=0) - expected) / (draws.std(dim=0) / 2000**0.5 + 1e-9)
-    # In standard errors: of 72 entries none is above 5 by chance.
-    assert float(error.abs().max()) < 5
-
-
 def test_dropout_is_before_both_weights() -> None:
     # Â = I and one hidden unit: an entry survives with 1/4 and is scaled by 2 twice.
     model = TwoViewGCN(1, 1, 1, dropout=0.5).train()

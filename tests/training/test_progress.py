@@ -41,15 +41,6 @@ def test_bars_without_validation(record: dict[str, float], screen: io.StringIO) 
     assert "nan" not in screen.getvalue()
 
 
-def test_bars_may_end_by_an_error(screen: io.StringIO) -> None:
-    bars = Bars()
-    with pytest.raises(KeyError), bars.stage("a", 5) as advance:  # noqa: PT012
-        advance({})
-        raise KeyError
-    with bars.stage("b", 5) as advance:  # the display is free again
-        advance({})
-
-
 @pytest.mark.parametrize(
     ("terminal", "quiet"), [(True, False), (True, True), (False, False)]
 )
