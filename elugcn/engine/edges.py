@@ -1,7 +1,8 @@
 """Sums, softmax, choice and attention over the stored entries of a sparse pattern.
 
-The stored entries of a row stand side by side in CSR, so a sum over a node's
-neighbours is a sum over a segment of one array. Both engines use this file.
+The entries of a row stand side by side, so a sum over a node's neighbours is a sum over
+a segment of one array, (nnz,). A ``pattern`` is an n×m matrix; its values are not used.
+Both engines use this file.
 """
 
 from __future__ import annotations
@@ -20,27 +21,12 @@ SLOPE = 0.2  # of GAT's LeakyReLU below zero
 
 
 def weighted_spmm(pattern: CSR, weight: Tensor, z: Tensor) -> Tensor:
-    """The matrix with these entries times Z, O(nnz·k), with gradients to both.
-
-    Args:
-        pattern: n×m; its values are not used.
-        weight: The entries, (nnz,).
-        z: Z, m×k.
-    """
+    """The matrix with these entries times Z (m×k), O(nnz·k), with gradients to both."""
     return pattern.with_values(weight) @ z
 
 
 def pair_products(pattern: CSR, a: Tensor, b: Tensor) -> Tensor:
-    """a_i · b_j for every stored entry ij, O(nnz·k), with gradients to both.
-
-    Args:
-        pattern: n×m; its values are not used.
-        a: n×k.
-        b: m×k.
-
-    Returns:
-        (nnz,).
-    """
+    """a_i · b_j for every stored entry ij, O(nnz·k), with gradients to both."""
     out: Tensor = _PairProducts.apply(a, b, pattern)  # type: ignore[no-untyped-call]
     return out
 
@@ -74,15 +60,7 @@ def _reduced(pattern: CSR, value: Tensor, by: str) -> Tensor:
 
 
 def row_softmax(pattern: CSR, scores: Tensor) -> Tensor:
-    """Softmax of the scores of the stored entries of each row, O(nnz).
-
-    Args:
-        pattern: n×m; its values are not used.
-        scores: (nnz,).
-
-    Returns:
-        (nnz,); the entries of a row sum to one.
-    """
+    """Softmax of the scores of each row, O(nnz): they sum to one."""
     out: Tensor = _RowSoftmax.apply(scores, pattern)  # type: ignore[no-untyped-call]
     return out
 
@@ -114,7 +92,7 @@ def row_topk(pattern: CSR, scores: Tensor, k: int) -> Tensor:
     O(nnz log nnz) time, no gradients.
 
     Args:
-        pattern: n×m; its values are not used.
+        pattern: Where the scores stand.
         scores: (nnz,), compared as float32; no NaN. Of equal scores the first ones of
             a row are chosen.
         k: How many to keep, at least 0.
@@ -148,7 +126,7 @@ def attend(
     A row without entries gives zero.
 
     Args:
-        adj: The pattern, n×m; its values are not used.
+        adj: The pattern, n×m.
         z: What is gathered, m×k×c.
         to: Score of each row, n×k.
         of: Score of each column, m×k.

@@ -59,8 +59,3 @@ def has_onednn() -> bool:
         return torch.equal(_onednn(a, a), a @ a.T)
     except (AttributeError, RuntimeError, TypeError):
         return False
-
-
-def version(x: Tensor) -> int:
-    """How often the entries of a tensor were changed; autograd counts it."""
-    return int(getattr(x, "_version", -1))

@@ -195,13 +195,7 @@ def multiply(a: CSR, z: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def entry_products(pattern: CSR, left: Tensor, right: Tensor) -> Tensor:
-    """⟨left_i, right_j⟩ for every stored entry ij, without gradients, O(nnz·k).
-
-    Args:
-        pattern: n×m; its values are not used.
-        left: n×k.
-        right: m×k.
-    """
+    """⟨left_i, right_j⟩ for every stored entry ij, without gradients, O(nnz·k)."""
     zeros = _torch_csr(pattern, left.new_zeros(pattern.nnz))
     # Gathered rows, multiplied and summed, took ten to thirty times as long.
     out = torch.sparse.sampled_addmm(zeros, left.detach(), right.detach().T, beta=0.0)

@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.autograd.graph import increment_version
 
 from elugcn.engine.compiled import NOTHING_DROPPED, Draw
-from elugcn.engine.private_torch import version
 
 if TYPE_CHECKING:
     from elugcn.engine.sparse import CSR, Features
@@ -110,7 +109,9 @@ class Workspace:
 
 
 def _versions(x: Features, product: Tensor) -> tuple[int, int]:
-    return version(x if isinstance(x, Tensor) else x.value), version(product)
+    """How often autograd saw each change; -1 for a tensor it does not watch."""
+    stored = x if isinstance(x, Tensor) else x.value
+    return getattr(stored, "_version", -1), getattr(product, "_version", -1)
 
 
 def next_draws(p: float, count: int = 1) -> list[Draw]:

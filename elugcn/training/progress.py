@@ -27,24 +27,18 @@ class Bars(Progress):
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[Advance]:
         """Show the stage with its validation accuracy and the time left."""
+        from rich import progress as rich
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as RichProgress
 
         columns = (
-            TextColumn("{task.description:<12}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(),
+            rich.TextColumn("{task.description:<12}"),
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TextColumn("{task.fields[note]}"),
+            rich.TimeRemainingColumn(),
         )
         console = Console(stderr=True)
-        with RichProgress(*columns, console=console, transient=True) as bars:
+        with rich.Progress(*columns, console=console, transient=True) as bars:
             task = bars.add_task(name, total=total, note="")
 
             def advance(record: Mapping[str, float]) -> None:
