@@ -25,7 +25,6 @@ from elugcn.methods.registry import get_method
 from elugcn.models.flexible_gcn import FlexibleGCN
 from elugcn.models.random_propagation import RandomPropagation, SampledPropagation
 from elugcn.models.two_view_gcn import TwoViewGCN
-from elugcn.training.loop import Trainer
 from tests.elu.conftest import fit
 
 CPU = torch.device("cpu")
@@ -119,29 +118,6 @@ def test_an_mlp_does_not_see_edges_nor_other_nodes(checked: Draw) -> None:
 
 
 # --- training ----------------------------------------------------------------------
-
-
-def trained_in_steps(graph: CheckedGraph, steps: list[int]) -> tuple[Tensor, list[Any]]:
-    config = GCNConfig(epochs=9, hidden_channels=8)
-    problem = Problem.of(graph.data, config, CPU)
-    context = FitContext(3)
-    with context.stage("train", 5) as workspace:
-        network = build_gcn(config, problem.shapes)
-        trainer = Trainer(
-            Supervised(network, problem), config.training(),
-            problem.y[problem.val_index], workspace,
-        )  # fmt: skip
-    for step in steps:
-        torch.manual_seed(step)  # what others draw in between does not matter
-        trainer.run_until(step)
-    return trainer.result().logits, trainer.history
-
-
-def test_a_training_can_pause(checked: Draw) -> None:
-    whole, history = trained_in_steps(checked(0), [9])
-    paused, same = trained_in_steps(checked(0), [1, 2, 6, 6, 9])
-    assert torch.equal(whole, paused)
-    assert history == same
 
 
 def test_stages_have_random_numbers_of_their_own(checked: Draw) -> None:

@@ -33,11 +33,9 @@ def test_values_of_yaml_numpy_and_python() -> None:
     ("options", "message"),
     [
         ({"lr": "fast"}, "lr must be a number; got 'fast'"),
-        ({"lr": True}, "lr must be a number; got True"),
         ({"lr": None}, "lr must be a number; got None"),
         ({"lr": float("nan")}, "lr must be a finite number; got nan"),
         ({"lr": 0.0}, "lr must be greater than 0; got 0.0"),
-        ({"lr": [1]}, "lr must be a number"),
         ({"epochs": 1.5}, "epochs must be a whole number; got 1.5"),
         ({"epochs": "7"}, "epochs must be a whole number; got '7'"),
         ({"epochs": 10**22}, f"epochs must be at most {MAX_COUNT}; got 1000"),
@@ -46,12 +44,11 @@ def test_values_of_yaml_numpy_and_python() -> None:
         ({"num_layers": 1}, "num_layers must be at least 2; got 1"),
         ({"drop_node": 1.0}, "drop_node must be below 1; got 1.0"),
         ({"dropout": -0.1}, "dropout must be at least 0; got -0.1"),
-        ({"patience": -1}, "patience must be at least 0; got -1"),
         ({"order": 2, "direction": "apart"}, "direction='apart' cannot be combined"),
         ({"epocs": 1}, "unknown option 'epocs' of method gcn; did you mean 'epochs'?"),
         ({3: 1}, "unknown option '3' of method gcn; known: feature_norm, self_loops"),
     ],
-    ids=[f"refusal{i}" for i in range(18)],
+    ids=[f"refusal{i}" for i in range(15)],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as refused:
@@ -63,12 +60,10 @@ def test_refusals(options: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sample": -1}, "sample must be at least 0"),
-        ({"sample": 5, "order": 2, "neighbours": 0}, "neighbours must be at least 1"),
         ({"sample": 5}, "sample needs a propagation of order 1 or more"),
         ({"sample": 5, "order": 2, "norm": "layer"}, "norm='layer' cannot be combined"),
     ],
-    ids=["negative", "neighbours", "order", "norm"],
+    ids=["order", "norm"],
 )
 def test_refusals_of_a_sample(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -83,11 +78,6 @@ def test_a_few_bytes_of_yaml_are_not_gigabytes_of_message() -> None:
     with pytest.raises(InputError, match="epochs must be a whole number") as refused:
         made(epochs=yaml.safe_load(text))
     assert len(str(refused.value)) < 2_000
-
-
-def test_a_configuration_is_not_changed() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        made(lr=0.5).lr = 0.1
 
 
 def test_what_configurations_have_in_common() -> None:

@@ -9,10 +9,8 @@ from typing import Any, cast
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from elugcn.data.validation import CheckedGraph
-from elugcn.elu.options import ELUConfig
 from elugcn.elu.stages import TwoViewFit
 from elugcn.errors import InputError
 from elugcn.methods.backbone import GCNConfig
@@ -107,13 +105,6 @@ def test_a_member_that_diverged_has_no_weight() -> None:
     assert choose([lost, good], problem(), ensemble=True) is good
 
 
-def test_the_mean_is_of_probabilities() -> None:
-    z = [torch.randn(5, 3) for _ in range(3)]
-    p = [F.softmax(one, dim=1) for one in z]
-    mean = (p[0] + 2 * p[1] + 5 * p[2]) / 8
-    torch.testing.assert_close(mean_logits(z, [1, 2, 5]).exp(), mean)
-
-
 # --- members -----------------------------------------------------------------------
 
 
@@ -175,10 +166,8 @@ def test_an_option_that_is_set_holds_for_every_variant() -> None:
         ),
         ({"variants": [{"name": "gcn"}]}, "names of their own, not 'gcn'; got gcn"),
         ({"variants": [{"name": "a"}, {"name": "a"}]}, "names of their own.*got a, a"),
-        ({"variants": [{"order": 2, "sample": 5}]}, "sample has one view only"),
-        ({"order": 2, "direction": "apart"}, "direction='apart' cannot be combined"),
     ],
-    ids=[f"refusal{i}" for i in range(11)],
+    ids=[f"refusal{i}" for i in range(9)],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as refused:
@@ -300,21 +289,3 @@ def test_a_blend_is_rebuilt_from_its_description(checked: Draw) -> None:
         again.logits(other),
         mean_logits([m.logits(other) for m in model.members], model.weights),
     )
-
-
-def test_the_search_tunes_the_first_variant() -> None:
-    class First:
-        def suggest_categorical(self, name: str, choices: list[Any]) -> Any:
-            assert name.startswith("variants.0.")
-            return choices[0]
-
-    auto, traits = get_method("auto"), cast(Any, None)
-    config = config_for("auto", auto.space(First(), traits))
-    assert isinstance(config, AutoConfig)
-    first, second = (member for _, member in config.members())
-    assert (first.order, first.sharpening, first.pseudo_weight) == (2, 0.3, 0.0)
-    assert isinstance(first, ELUConfig)
-    assert second == AutoConfig().members()[1][1]
-    near = config_for("auto", auto.starting_points(traits)[1])
-    assert isinstance(near, AutoConfig)
-    assert near.members()[0][1].order == 2
