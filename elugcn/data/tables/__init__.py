@@ -74,10 +74,9 @@ def load_tables(
     training = schema is None
     check_kind(features)
     start = TableSchema.parse(schema or {"features": features or "columns"})
-    if features is not None and features != start.features:
-        raise InputError(
-            f"features={features!r}, but the schema has {start.features!r}"
-        )
+    if features not in (None, start.features):
+        found = f"features={features!r}"
+        raise InputError(f"{found}, but the schema has {start.features!r}")
     named = {"id_column": id_column, "label_column": label_column, "directed": directed}
     start = start.model_copy(update={k: v for k, v in named.items() if v is not None})
 
@@ -117,10 +116,9 @@ def load_tables(
                 "index written by pandas, or empty columns of a spreadsheet): "
                 f"{unnamed}"
             )
-        notes += doubts
-        doubts = []
     # Nobody reads the notes of a graph to predict on: doubts are warnings there.
-    alerts += [*lost, *doubts]
+    alerts += lost
+    (notes if training else alerts).extend(doubts)
     for alert in alerts:
         warnings.warn(alert, UserWarning, stacklevel=2)
     node_ids, digest, made = ids.to_pylist(), None, fitted.features != "columns"

@@ -75,7 +75,13 @@ def read_labels(
     }
     class_of = {value: value for value in counts}
     if all(map(is_number, counts)):
-        class_of = _numeric_classes(table, name, text, counts)
+        fractions = [value for value in counts if not float(value).is_integer()]
+        wrong = pc.is_in(text, value_set=pa.array(fractions, pa.large_string()))
+        problem = "label {!r} is a decimal; expected classes (label_column)"
+        table.refuse(name, wrong, problem)
+        # pandas writes integers with gaps as 1.0: the same class as 1.
+        if any("." in value for value in counts):
+            class_of = {value: str(int(Decimal(value))) for value in counts}
         minus = [value for value in counts if float(value) == -1]
         others = [value for value in counts if float(value) >= 0]
         # Beside the classes 0, 1, ..., -1 means unknown.
@@ -111,20 +117,6 @@ def read_labels(
     # The last entry, reached by -1, is for nodes without a label.
     lookup = torch.tensor([*(number.get(c, -1) for c in class_of.values()), -1])
     return lookup[torch.tensor(codes.fill_null(-1).to_numpy())], classes, notes
-
-
-def _numeric_classes(
-    table: Table, name: str, text: pa.Array, counts: dict[str, int]
-) -> dict[str, str]:
-    """The class of each cell that is a number."""
-    for value in counts:
-        if not float(value).is_integer():
-            row = pc.index(text, value).as_py()
-            problem = f"label {value!r} is a decimal; expected classes (label_column)"
-            raise table.error(problem, name, row)
-    # pandas writes integers with gaps as 1.0: the same class as 1.
-    decimals = any("." in value for value in counts)
-    return {v: str(int(Decimal(v))) if decimals else v for v in counts}
 
 
 def _sorted_classes(
