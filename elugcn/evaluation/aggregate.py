@@ -91,47 +91,39 @@ def aggregate(
     names = tuple(dict.fromkeys(name for name, _ in jobs))
     datasets = tuple(dict.fromkeys(dataset for _, dataset in jobs))
     cells: dict[tuple[str, str], Cell] = {}
+    finished = outcomes.done
     for dataset in datasets:
-        done = {
+        accuracies = {
             name: {
-                j: outcomes.done[j] for j in jobs[name, dataset] if j in outcomes.done
+                (job.split, job.seed): float(finished[job]["test_accuracy"])
+                for job in jobs[name, dataset]
+                if job in finished and finished[job]["test_accuracy"] is not None
             }
             for name in names
         }
-        accuracies = {
-            name: {
-                (job.split, job.seed): float(record["test_accuracy"])
-                for job, record in of.items()
-                if record["test_accuracy"] is not None
-            }
-            for name, of in done.items()
-        }
         summaries = {
-            name: statistics.summarize(of.values()) for name, of in accuracies.items()
+            n: statistics.summarize(of.values()) for n, of in accuracies.items()
         }
         # Means that are equal in truth may differ in the last digits.
         means = {n: round(s.mean or 0.0, 9) for n, s in summaries.items() if s.runs}
         for name in names:
-            own, records = jobs[name, dataset], done[name].values()
+            own = jobs[name, dataset]
+            records = [finished[job] for job in own if job in finished]
             failed = [outcomes.failed[job] for job in own if job in outcomes.failed]
+            seconds = [float(record["seconds"]["total"]) for record in records]
             memory = [float(record["peak_rss_mb"]) for record in records]
             drawn = any(job.labels_per_class or job.data_options for job in own)
+            theirs = {} if name == reference else accuracies.get(reference, {})
             cells[name, dataset] = Cell(
                 name,
                 dataset,
                 summaries[name],
                 failed=len(failed),
                 errors=tuple(dict.fromkeys(record["error"] for record in failed)),
-                seconds=statistics.summarize(
-                    (r["seconds"]["total"] for r in records), 1.0
-                ).mean,
+                seconds=statistics.summarize(seconds, scale=1.0).mean,
                 peak_rss_mb=max(memory, default=None),
                 published=None if drawn else published(name, dataset),
-                difference=None
-                if name == reference
-                else statistics.paired_difference(
-                    accuracies[name], accuracies.get(reference, {})
-                ),
+                difference=statistics.paired_difference(accuracies[name], theirs),
                 best=name in means and means[name] == max(means.values()),
                 most=max(summary.runs for summary in summaries.values()),
             )

@@ -10,7 +10,7 @@ import pytest
 from elugcn_reproduction.active_learning import STRATEGIES
 from elugcn_reproduction.experiments import NAMES, get_experiments
 from elugcn_reproduction.experiments.accuracy import PAPER_DATASETS
-from elugcn_reproduction.published import UNKNOWN, deviations, known_reason
+from elugcn_reproduction.published import deviations
 from scipy import stats
 
 from elugcn.errors import InputError
@@ -367,12 +367,3 @@ def test_two_of_the_larger_deviation() -> None:
     nothing = [("gcn", RUNS, None), ("cogsl", RUNS, Published(None)),
                ("gat", [], Published(1.0, 0.1))]  # fmt: skip
     assert deviations(compared(*nothing)) == []
-
-
-def test_reasons() -> None:
-    assert "direction" in known_reason("gcn", "chameleon")
-    assert "direction" not in known_reason("elu-gcn", "squirrel")
-    assert "reconstruction" in known_reason("bagcn", "cora")
-    assert "Northeastern" in known_reason("gcn", "caltech36")
-    assert "of width 64" in known_reason("nodeformer", "computers")
-    assert known_reason("nodeformer", "pubmed") == UNKNOWN
