@@ -74,18 +74,6 @@ def test_values_and_gradients_are_pygs(loops: bool) -> None:
         torch.testing.assert_close(bias.grad, layer.bias.grad)
 
 
-def test_without_edges_it_is_an_mlp() -> None:
-    torch.manual_seed(4)
-    model = network(4, 3, 2, 0.0, 0.0)
-    x, weight = torch.randn(6, 4), torch.empty(0, requires_grad=True)
-    pattern = pattern_of(torch.empty(2, 0, dtype=torch.long), 6)
-    logits = model(x, Propagation(pattern, weight))
-    hidden = F.relu(x @ model.weights[0] + model.biases[0])
-    torch.testing.assert_close(logits, hidden @ model.weights[1] + model.biases[1])
-    (gradient,) = torch.autograd.grad(logits.sum(), weight)
-    assert gradient.shape == (0,)
-
-
 def test_edges_of_weight_zero_stay_finite_without_loops() -> None:
     """A degree of zero, or nearly zero, does not divide."""
     pattern = pattern_of(torch.tensor([[0, 1, 2], [1, 2, 0]]), 3)

@@ -1,6 +1,5 @@
 """GCN-LPA against its equations written out densely, and whose labels it reads."""
 
-import math
 from typing import Any
 
 import pytest
@@ -80,28 +79,6 @@ def test_loss_and_its_gradients(kind: str, weight: float, problem: Problem) -> N
     wanted = torch.autograd.grad(expected, parameters)
     for ours, theirs in zip(gradients, wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["softmax", "share"])
-def test_neighbours_of_the_same_class_gain_weight(kind: str) -> None:
-    """Node 0 hears 1, of its own class, 2, of the other, and 3, which has no label."""
-    adj = normalized_adjacency(torch.tensor([[1, 2, 3], [0, 0, 0]]), 4, None, False)
-    model = network(adj)
-    torch.nn.init.zeros_(model.score)
-    labels = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    q = model.edges(GraphInputs(torch.zeros(4, 8), adj)) @ labels
-    loss = label_loss(q[:1], torch.tensor([0]), kind)
-    same, other, none = torch.autograd.grad(loss, model.score)[0].tolist()
-    assert same < 0 < other
-    assert none == pytest.approx(0.0, abs=1e-6)
-
-
-def test_label_loss_by_hand() -> None:
-    q, target = torch.tensor([[5 / 12, 1 / 6]]), torch.tensor([0])
-    share = label_loss(q, target, "share")
-    assert float(share) == pytest.approx(-math.log(5 / 7))
-    softmax = label_loss(q, target, "softmax")
-    assert float(softmax) == pytest.approx(math.log1p(math.exp(-0.25)))
 
 
 def test_no_label_in_reach_is_a_large_loss_and_no_nan() -> None:

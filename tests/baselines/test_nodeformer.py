@@ -89,13 +89,6 @@ def test_equations(inputs: GraphInputs, rb_order: int, jump: bool) -> None:
     assert float(value) == pytest.approx(likelihood, rel=1e-4)
 
 
-def test_evaluation_has_no_noise_and_training_has(inputs: GraphInputs) -> None:
-    model = make()
-    assert torch.equal(model(inputs), model(inputs))
-    model.train()
-    assert not torch.equal(model(inputs), model(inputs))
-
-
 @torch.no_grad()
 def test_dropout_is_in_every_layer(inputs: GraphInputs) -> None:
     """Layers that say nothing leave the residual, which has no noise but dropout."""

@@ -120,12 +120,6 @@ def test_the_network_is_the_matrix_function(heat: float) -> None:
         torch.testing.assert_close(ours, dense, rtol=1e-3, atol=1e-2)
 
 
-def test_without_heat_few_terms_are_exact() -> None:
-    """t = 0: C_m(k)/m! is a binomial coefficient, zero for m > k."""
-    rows = charlier(3, 6, 0.0)
-    assert rows == ((1, 1, 0, 0, 0, 0), (1, 2, 1, 0, 0, 0), (1, 3, 3, 1, 0, 0))
-
-
 @pytest.mark.parametrize("terms", [1, 2, 4])
 def test_the_sum_is_cut_after_the_given_terms(terms: int) -> None:
     _, adj = graph()
