@@ -101,14 +101,12 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
 
 
 def renamed(method: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A method of version 0.1 and its options under the names of today."""
+    """A method of version 0.1 and its options by new names, without those dropped."""
     method = RENAMED.get(method, method)
+    known = get_method(method).Config.model_fields
     names = RENAMED_OPTIONS.get(method, {})
-    # The method of the paper has no members to choose among any more.
-    gone = ("variants", "keep_gcn", "ensemble") if method == "elu-gcn" else ()
-    return method, {
-        names.get(key, key): value for key, value in options.items() if key not in gone
-    }
+    today = {names.get(key, key): value for key, value in options.items()}
+    return method, {key: value for key, value in today.items() if key in known}
 
 
 def parse_assignments(pairs: Sequence[str], name: str = "options") -> dict[str, Any]:

@@ -33,9 +33,7 @@ _OPTIONS = (
 
 def convert(saved: Content, tensors: Tensors) -> Part:
     """The content of ``model.json`` and the tensors, as schema 2 has them."""
-    method, options = renamed(str(saved["method"]), saved["config"])
-    known = get_method(method).Config.model_fields
-    config = {key: value for key, value in options.items() if key in known}
+    method, config = renamed(str(saved["method"]), saved["config"])
     model = None
     kept = {k: v for k, v in tensors.items() if not k.startswith("predictor.")}
     if "predictor" in saved:

@@ -176,5 +176,5 @@ def test_config_files_of_0_1(tmp_path: Path) -> None:
     assert (config.k, config.variants) == (3, ())
     for method in ("elu-gcn", GRAPH_ONLY):
         assert configured(method, "elu-gcn-paper", "k: 3, variants: []").k == 3
-    config = configured("nodeformer", "nodeformer", "features: 7")
+    config = configured("nodeformer", "nodeformer", "features: 7, dropped: 1")
     assert config.random_features == 7

@@ -37,7 +37,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "grand": {"order": 3, "norm": "layer", "draws": 2},
     "gprgnn": {"steps": 4, "alpha": 0.3},
     "pcnet": {"order": 3, "terms": 5, "heat": 0.3, "shift": 1.2, "exponent": 0.5,
-              "linear": False, "lr": 0.02, "propagation_dropout": 0.3},
+              "lr": 0.02, "propagation_dropout": 0.3},
     "gcn-lpa": {"num_layers": 3, "lpa_steps": 2, "dropout": 0.5},
     "nodeformer": {"draws": 2, "heads": 2, "random_features": 10, "jump": True},
     "gsr": {"pretrain_steps": 10, "structure_dim": 8},
