@@ -136,11 +136,12 @@ def _finish(
                 time.sleep(_POLL)  # other processes have the rest
             for future in futures.wait(running, _POLL, futures.FIRST_COMPLETED).done:
                 job, claim = running.pop(future)
-                try:
-                    record = future.result()
-                except Exception as error:  # the executor lost the job
-                    record = failed_record(job, f"{type(error).__name__}: {error}", 1)
                 with claim:
+                    try:
+                        record = future.result()
+                    except Exception as error:  # the executor lost the job
+                        lost = f"{type(error).__name__}: {error}"
+                        record = failed_record(job, lost, 1)
                     store.add(record)
                 yield job, record
     finally:

@@ -79,17 +79,15 @@ def run_search(
     study = optuna.create_study(direction="maximize", sampler=sampler)
     defaults = method.Config().model_dump(mode="json")
     starts = [{}, *(one for one in method.starting_points(traits) if one)]
-    for number, start in enumerate(starts):
+    for i, start in enumerate(starts):
         known = _flat(defaults | dict(common) | dict(start))
-        study.enqueue_trial(known, user_attrs={"start": number})
-    while len(search.trials) < search.total:
+        study.enqueue_trial(known, user_attrs={"start": i})
+    for number in range(1, search.total + 1):
         asked = study.ask()
         suggested = method.space(asked, traits)
         # A start is exactly what it says, in the space or not.
-        start_number = asked.user_attrs.get("start")
-        chosen = suggested if start_number is None else starts[start_number]
-        chosen = dict(common) | dict(chosen)
-        number = len(search.trials) + 1
+        start = asked.user_attrs.get("start")
+        chosen = dict(common) | dict(suggested if start is None else starts[start])
         try:
             options = differing(search.method, chosen)
         except InputError as error:  # values that are right alone and not together
