@@ -25,10 +25,9 @@ class Propagation(Protocol):
 
 
 class Coupled:
-    """Â Âᵀ as an operator: two sparse products.
+    """Â Âᵀ as an operator: nodes are coupled if they point to the same nodes.
 
-    Two nodes are coupled if they point to the same nodes. Where edges join unlike
-    nodes, labels travel better along this graph than along edges.
+    Where edges join unlike nodes, labels travel better along this graph.
     """
 
     def __init__(self, adj: CSR) -> None:

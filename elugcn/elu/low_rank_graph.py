@@ -60,10 +60,7 @@ class ELUGraph(ABC):
         return rows.to_dense().to(operator.value.device)
 
     def distinct(self) -> tuple[ELUGraph, Tensor | None]:
-        """A graph of the distinct rows, and which of them each row is (None: itself).
-
-        Only rows that are known to be equal without looking at n² entries count.
-        """
+        """A graph of distinct rows, and which of them each row is (None: itself)."""
         return self, None
 
     def __matmul__(self, z: Any) -> Tensor:
@@ -104,10 +101,9 @@ class LowRankGraph(ELUGraph):
         return LowRankGraph(operator.left, operator.right)
 
     def distinct(self) -> tuple[LowRankGraph, Tensor | None]:
-        """Equal rows of L are equal rows of S.
+        """Equal rows of L are equal rows of S; mostly distinct rows are left alone.
 
-        In the paper's form every labelled node of a class has the same row. Mostly
-        distinct rows are left alone.
+        In the paper's form every labelled node of a class has the same row.
         """
         rows, group = torch.unique(self.left, dim=0, return_inverse=True)
         if 2 * len(rows) > len(group):

@@ -36,11 +36,6 @@ def drawn(
     return H.to(dtype), Q.to(dtype)
 
 
-def equation_9(Q: Tensor, H: Tensor, beta: float) -> Tensor:
-    """QHᵀ (HHᵀ + βI_N)⁻¹, with the N×N inverse."""
-    return Q @ H.T @ torch.linalg.inv(H @ H.T + beta * torch.eye(len(H)).to(H))
-
-
 def equation_11(Q: Tensor, H: Tensor, beta: float) -> Tensor:
     """Q (1/β·Hᵀ − 1/β²·HᵀH (I_c + 1/β·HᵀH)⁻¹ Hᵀ), as printed."""
     gram = H.T @ H
@@ -49,10 +44,9 @@ def equation_11(Q: Tensor, H: Tensor, beta: float) -> Tensor:
 
 
 def dense_s(Q: Tensor, H: Tensor, beta: float, form: Form) -> Tensor:
-    """Eq. 9, or HQᵀ (HHᵀ + βI_N)⁻¹."""
-    if form == "paper":
-        return equation_9(Q, H, beta)
-    return H @ Q.T @ torch.linalg.inv(H @ H.T + beta * torch.eye(len(H)).to(H))
+    """QHᵀ (HHᵀ + βI_N)⁻¹ (eq. 9), or HQᵀ (HHᵀ + βI_N)⁻¹."""
+    product = Q @ H.T if form == "paper" else H @ Q.T
+    return product @ torch.linalg.inv(H @ H.T + beta * torch.eye(len(H)).to(H))
 
 
 def from_factors(Q: Tensor, H: Tensor, beta: float, form: Form) -> Tensor:
