@@ -163,7 +163,7 @@ def sparse_rows(crow: Tensor, col: Tensor, value: Tensor, d: int) -> Tensor:
 
 
 def blocks(x: Tensor) -> tuple[Tensor, ...]:
-    """Parts of a tensor, side by side in its first dimension, that fit into memory."""
+    """The rows of a tensor, in blocks of a few million entries."""
     return torch.split(x, max(1, _BLOCK_ENTRIES // max(1, x[:1].numel())))
 
 

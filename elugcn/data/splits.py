@@ -43,10 +43,9 @@ def draw_per_class(
     class_names: Sequence[str],
     what: str,
 ) -> Mask:
-    """Draw ``count`` (of each class, or one number) eligible nodes per class.
+    """Draw eligible nodes of each class: ``count`` is one number, or one per class.
 
-    Classes that have too few are refused; ``what`` is the argument that asked for the
-    draw, for the message.
+    A class that has too few is refused; ``what`` names the argument in the message.
     """
     chosen = np.zeros(y.size, dtype=np.bool_)
     counts = np.broadcast_to(count, len(class_names)).tolist()

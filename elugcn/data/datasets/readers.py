@@ -68,7 +68,7 @@ def read_planetoid(name: str, *paths: Path) -> Data:
 
     - The test nodes are stored in a shuffled order that ``test.index`` undoes.
     - Fifteen numbers within Citeseer's test range belong to no test node. As in PyTorch
-      Geometric, they become nodes without features of class 0, in no mask. Their class
+      Geometric, they become nodes of class 0 without features, in no mask. Their class
       is not known: ``label_known`` excludes them, so that no label is drawn from them.
     - The adjacency lists repeat edges and contain self-loops: Cora's 5,429 citations
       are 5,278 distinct undirected edges.

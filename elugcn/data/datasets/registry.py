@@ -19,8 +19,8 @@ _PLANETOID_PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 class DatasetInfo:
     """What is known of a dataset without reading it."""
 
-    name: str  # that load_dataset takes
-    family: str  # says which function reads it
+    name: str  # as load_dataset takes it
+    family: str  # decides which function reads it
     source: str  # where the data was published
     n_splits: int  # how many splits are reported
     # Whether the splits are published ones (0 to n_splits - 1), or drawn with the
