@@ -21,10 +21,8 @@ _WIDE = 200
 def console() -> Console:
     """Stdout for people. Where it is not a terminal: plain, and no line is broken."""
     terminal = sys.stdout.isatty()
-    screen = Console(highlight=False, soft_wrap=not terminal)
-    if not terminal:
-        screen.width = max(screen.width, _WIDE)
-    return screen
+    width = None if terminal else _WIDE
+    return Console(highlight=False, soft_wrap=not terminal, width=width)
 
 
 def print_table(

@@ -1,7 +1,6 @@
 """``elugcn compare``: methods × datasets × seeds, resumable, as a table."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,9 @@ from elugcn.cli.options import (
     RunsOptions,
     grouped,
 )
-from elugcn.data.datasets import dataset_info
 from elugcn.errors import InputError
 from elugcn.evaluation import FORMATS, Store, aggregate, make_jobs, render, run_jobs
 from elugcn.evaluation.tables import terminal
-from elugcn.methods.registry import resolve_name
 
 
 @grouped
@@ -58,8 +55,8 @@ def run(
         given_names(datasets, "--datasets"),
         seeds,
         labels_per_class=labels_per_class,
-        options=_by_name(set_, "--set", "METHOD", resolve_name),
-        data_options=_by_name(data_option, "--data-option", "DATASET", _dataset_name),
+        options=_by_name(set_, "--set", "METHOD"),
+        data_options=_by_name(data_option, "--data-option", "DATASET"),
     )
     outcomes = run_jobs(jobs, Store(store), **how.execution())
     comparison = aggregate(jobs, outcomes)
@@ -81,12 +78,8 @@ def run(
     return 1 if outcomes.failed else 0
 
 
-def _dataset_name(name: str) -> str:
-    return dataset_info(name).name
-
-
 def _by_name(
-    pairs: list[str] | None, option: str, kind: str, known: Callable[[str], str]
+    pairs: list[str] | None, option: str, kind: str
 ) -> dict[str, dict[str, Any]]:
     """``["gcn.epochs=3"]`` as ``{"gcn": {"epochs": 3}}``."""
     out: dict[str, dict[str, Any]] = {}
@@ -94,5 +87,5 @@ def _by_name(
         name, _, rest = key.partition(".")
         if not name or not rest:
             raise InputError(f"{option} {key}: expected {kind}.KEY=VALUE")
-        out.setdefault(known(name), {})[rest] = value
+        out.setdefault(name, {})[rest] = value
     return out

@@ -8,7 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
 from pydantic import BaseModel, Field
@@ -155,30 +155,26 @@ def flag_of(name: str) -> str:
 
 def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
     """Spread the groups of options that a command takes into single options."""
-    hints = get_type_hints(function)
-    groups = {name: kind for name, kind in hints.items() if _is_group(kind)}
-    parameters = inspect.signature(function).parameters.items()
-    options = {n: (hints[n], one.default) for n, one in parameters if n not in groups}
-    for kind in groups.values():
-        for name, one in kind.model_fields.items():
-            options[name] = one.annotation, _shown(one)
+    own = inspect.signature(function, eval_str=True)
+    groups: dict[str, type[BaseModel]] = {}
+    options: list[inspect.Parameter] = []
+    for name, one in own.parameters.items():
+        if isinstance(one.annotation, type) and issubclass(one.annotation, BaseModel):
+            groups[name] = one.annotation
+        else:
+            options.append(one.replace(kind=one.KEYWORD_ONLY))
+    for group in groups.values():
+        for name, field in group.model_fields.items():
+            option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
+            shown, kind = _shown(field), field.annotation
+            options.append(option.replace(default=shown, annotation=kind))
 
     def command(**given: Any) -> Any:
-        for name, kind in groups.items():
-            given[name] = kind(**{key: given.pop(key) for key in kind.model_fields})
+        for name, group in groups.items():
+            given[name] = group(**{key: given.pop(key) for key in group.model_fields})
         return function(**given)
 
     command.__doc__ = function.__doc__
-    # Typer reads the types here, and the defaults from the signature.
-    command.__annotations__ = {name: kind for name, (kind, _) in options.items()}
-    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-            for name, (_, default) in options.items()
-        ]
-    )
+    # What Typer reads.
+    command.__signature__ = own.replace(parameters=options)  # type: ignore[attr-defined]
     return command
-
-
-def _is_group(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
