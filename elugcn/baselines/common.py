@@ -72,12 +72,9 @@ def adjacency(inputs: GraphInputs) -> CSR:
     return inputs.adj
 
 
-def pattern_of(counts: Tensor, col: Tensor, n_cols: int | None = None) -> CSR:
-    """A matrix of ones from the number of entries of each row and their columns.
-
-    It is square unless ``n_cols`` says otherwise.
-    """
-    n = counts.numel() if n_cols is None else n_cols
+def pattern_of(counts: Tensor, col: Tensor) -> CSR:
+    """n×n, of ones, from the number of entries of each row and their columns."""
+    n = counts.numel()
     dtype = torch.int32 if max(col.numel(), n) < MAX_COUNT else torch.int64
     crow = F.pad(counts.cumsum(0), (1, 0)).to(dtype)
     return CSR(crow, col.to(dtype), torch.ones(col.numel(), device=col.device), n)

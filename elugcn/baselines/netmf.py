@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import aslinearoperator, eigsh
 from torch import Tensor
 
 from elugcn.engine import CSR
@@ -111,17 +111,11 @@ def _eigenpairs(scaled: Any, own: Any, rank: int) -> tuple[Array, Array]:
     n = scaled.shape[0]
     if n <= max(DENSE, rank + 1):
         value, vector = np.linalg.eigh(scaled.toarray() - (own @ own.T).toarray())
-        chosen = np.argsort(value)[::-1][:rank]
-        return value[chosen], vector[:, chosen]
+        return value[-rank:], vector[:, -rank:]
     if not scaled.nnz:
         return np.zeros(rank), np.eye(n, rank)  # without edges any vectors will do
-
-    def apply(v: Array) -> Array:
-        out: Array = scaled @ v - own @ (own.T @ v)
-        return out
-
-    operator = LinearOperator((n, n), matvec=apply, dtype=np.float64)
+    whole, part, turned = (aslinearoperator(m) for m in (scaled, own, own.T))
     # The solver would draw another start in every run.
     start = np.random.default_rng(0).standard_normal(n)
-    value, vector = eigsh(operator, k=rank, which="LA", v0=start, tol=1e-3)
+    value, vector = eigsh(whole - part @ turned, k=rank, which="LA", v0=start, tol=1e-3)
     return value, vector

@@ -90,13 +90,6 @@ class PairScorer(EdgeScorer):
         return scores
 
 
-def gumbel(like: Tensor) -> Tensor:
-    """Standard Gumbel noise."""
-    # −log of an exponential variable; the smallest float keeps it finite.
-    tiny = torch.finfo(like.dtype).tiny
-    return -torch.empty_like(like).exponential_().clamp_(min=tiny).log()
-
-
 class NeuralSparseNetwork(nn.Module):
     """A scorer of edges, and a GCN on those that are kept."""
 
@@ -117,7 +110,11 @@ class NeuralSparseNetwork(nn.Module):
         with torch.no_grad():
             at = (torch.split(i, BLOCK) for i in (pattern.row, pattern.col))
             scores = torch.cat([self.scorer(ends, *i) for i in zip(*at, strict=True)])
-        noise = gumbel(scores) if self.training else torch.zeros_like(scores)
+        noise = torch.zeros_like(scores)
+        if self.training:
+            # −log of an exponential variable; the smallest float keeps it finite.
+            tiny = torch.finfo(noise.dtype).tiny
+            noise = -noise.exponential_().clamp_(min=tiny).log_()
         places = row_topk(pattern, scores + noise, self.config.k)
         kept = some_entries(pattern, places)
         # The same scores with gradients, of the kept edges alone.

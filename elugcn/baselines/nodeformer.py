@@ -68,8 +68,6 @@ from elugcn.methods.problem import GraphTraits, Shapes
 MAX_ENTRIES = 2**24
 # Rows that are squared at once.
 BLOCK = 512
-# 2³² hops reach everything.
-MAX_ORDER = 32
 
 
 class NodeFormerConfig(BaselineConfig):
@@ -83,7 +81,7 @@ class NodeFormerConfig(BaselineConfig):
     draws: Count = 10  # S, draws of Gumbel noise
     tau: Positive = 0.25  # Temperature τ
     # How many graphs of the given edges are added: 1 hop, 2 hops, 4 hops, …
-    rb_order: int = Field(1, ge=0, le=MAX_ORDER)
+    rb_order: int = Field(1, ge=0, le=32)
     lambda_link: NonNegative = 1.0  # λ, the weight of the edges' likelihood
     links: Count = 2**15  # Edges whose likelihood is looked at in a step, at most
     jump: bool = False  # Whether the last map reads all layers side by side
@@ -143,15 +141,11 @@ class NodeFormerLayer(nn.Module):
             out = out + (linked if nodes is None else linked.index_select(0, nodes))
         if links is None:
             return out, z.new_zeros(())
-        return out, self._likelihood(query, key, links)
-
-    def _likelihood(self, query: Tensor, key: Tensor, adj: CSR) -> Tensor:
-        degree = (adj.crow[1:] - adj.crow[:-1]).to(query.dtype)
-        links = adj
-        if adj.nnz > self.config.links:
-            drawn = torch.randint(adj.nnz, (self.config.links,)).sort().values
-            links = some_entries(adj, drawn.to(adj.col.device))
-        return link_log_likelihood(query, key, links, 1.0 / degree[links.row])
+        share = 1.0 / (links.crow[1:] - links.crow[:-1]).to(z.dtype)
+        if links.nnz > config.links:
+            places = torch.randint(links.nnz, (config.links,)).sort().values
+            links = some_entries(links, places.to(z.device))
+        return out, link_log_likelihood(query, key, links, share[links.row])
 
 
 class NodeFormerNetwork(nn.Module):
