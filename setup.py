@@ -7,13 +7,12 @@ engine's tests.
 """
 
 import os
-import sys
 
 from setuptools import Extension, setup
 
 # The selects in the loops become vector instructions only without traps and errno.
 FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
-LINK = [] if sys.platform == "win32" else ["-pthread"]
+LINK = ["-pthread"]
 if os.environ.get("ELUGCN_SANITIZE") == "1":
     FLAGS = [*FLAGS, "-O1", "-g", "-fsanitize=address,undefined"]
     LINK = [*LINK, "-fsanitize=address,undefined"]
@@ -30,7 +29,7 @@ setup(
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=FLAGS,
             extra_link_args=LINK,
-            libraries=[] if sys.platform == "win32" else ["m"],
+            libraries=["m"],
             py_limited_api=True,
             optional=True,
         )

@@ -1,7 +1,6 @@
 """Drawn operands, and both implementations of the operations."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
@@ -45,16 +44,6 @@ def inputs(
 
 def workspace(seed: int = SEED) -> Workspace:
     return Workspace(seed)
-
-
-@contextmanager
-def using_threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def mask_of(shape: tuple[int, ...], p: float) -> Tensor:

@@ -19,13 +19,13 @@ from elugcn.engine import (
     fast,
     reference,
 )
+from elugcn.training.threads import threads
 from tests.engine.conftest import (
     assert_same,
     drawn,
     inputs,
     mask_of,
     sparse,
-    using_threads,
     workspace,
 )
 
@@ -338,8 +338,8 @@ def step(ops: ModuleType, g: GraphInputs, p: float = 0.5) -> Any:
 def test_a_step_does_not_depend_on_threads(x_sparse: bool) -> None:
     g = inputs(5000, x_sparse=x_sparse)
     results = []
-    for threads in (1, 2, 3, 2):
-        with workspace(), using_threads(threads):
+    for count in (1, 2, 3, 2):
+        with workspace(), threads(count):
             results.append(step(fast, g))
     for loss, grads in results[1:]:
         torch.testing.assert_close(loss, results[0][0])

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from elugcn.engine import CSR, Workspace, dropout_linear, fast, reference, rows_of
-from tests.engine.conftest import drawn, sparse, using_threads, workspace
+from elugcn.training.threads import threads
+from tests.engine.conftest import drawn, sparse, workspace
 
 
 def dropped(x: Tensor | CSR, p: float, epoch: int = 0, seed: int = 3) -> Tensor:
@@ -36,10 +37,10 @@ def test_both_implementations_drop_the_same(
 
 
 @pytest.mark.parametrize("x_sparse", [True, False], ids=["sparse", "dense"])
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("width", [1, 7, 40])
 def test_products_drop_what_dropout_drops(
-    x_sparse: bool, threads: int, width: int
+    x_sparse: bool, count: int, width: int
 ) -> None:
     # Whole numbers: sums are exact in any order. Several blocks of rows.
     n, d = 5000, 90
@@ -48,7 +49,7 @@ def test_products_drop_what_dropout_drops(
     x = a if x_sparse else a.to_dense()
     w = torch.randint(-8, 9, (d, width)).float().requires_grad_()
     g = torch.randint(-8, 9, (n, width)).float()
-    with workspace(5), using_threads(threads):
+    with workspace(5), threads(count):
         out = dropout_linear(x, w, 0.5)
         (grad,) = torch.autograd.grad((out * g).sum(), w)
     with workspace(5):

@@ -4,12 +4,10 @@
 
 #include "loops.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#ifndef _WIN32
-#include <pthread.h>
-#endif
 
 #define MAX_THREADS 256
 #define ANY (-1) /* a size that is not known yet */
@@ -139,17 +137,13 @@ static void *work(void *shared) {
 
 static void run(Loop *loop, const void *task, int64_t blocks, int threads) {
     Work w = {loop, task, blocks, 0, 0};
-#ifndef _WIN32
     pthread_t started[MAX_THREADS];
     int count = 0;
     while (count + 1 < threads && count + 1 < blocks &&
            !pthread_create(&started[count], NULL, work, &w))
         count++;
-#endif
     work(&w);
-#ifndef _WIN32
     for (int i = 0; i < count; i++) pthread_join(started[i], NULL);
-#endif
 }
 
 static int64_t blocks_of(int64_t rows) { return (rows + BLOCK_ROWS - 1) / BLOCK_ROWS; }
