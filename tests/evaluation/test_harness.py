@@ -6,6 +6,9 @@ import signal
 import time
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -122,6 +125,19 @@ def test_processes_share_a_store_and_survive_each_other(
     assert runs_of(store) == {f"lpa {seed}": 1 for seed in range(24)}
     locks = {path.stem for path in (store.folder / ".locks").iterdir()}
     assert len(locks - {"journal"}) <= 2  # what was killed leaves them
+
+
+def test_an_interruption_gives_back_what_is_claimed(store: Store, jobs: Jobs) -> None:
+    def advance(shown: object) -> None:
+        if len(list(store.records())) == 3:
+            raise KeyboardInterrupt
+
+    how: Any = {"executor": InThisProcess(), "workers": 2}
+    stopped: Any = SimpleNamespace(stage=lambda name, total: nullcontext(advance))
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(jobs(8), store, progress=stopped, **how)
+    assert len(run_jobs(jobs(8), Store(store.folder), **how).done) == 8
+    assert runs_of(store) == {f"lpa {seed}": 1 for seed in range(8)}
 
 
 def test_an_executor_that_loses_a_job(store: Store, jobs: Jobs) -> None:
