@@ -6,17 +6,13 @@ import os
 import pty
 import re
 import signal
-import subprocess
-import sys
-import termios
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 import elugcn as package
-from elugcn.cli.app import COMMANDS, GROUP, REPRODUCTION, run
+from elugcn.cli.app import COMMANDS, REPRODUCTION, run
 from tests.cli.conftest import QUICK, SBM, Command, start
 
 PROMISED = (
@@ -48,19 +44,6 @@ def test_help_of_a_command(name: str, elugcn: Command) -> None:
     assert doc.splitlines()[0] == COMMANDS[name]
     for option in ("--json", "--quiet"):
         assert f" {option} " in done.out
-
-
-@pytest.mark.parametrize("name", REPRODUCTION)
-def test_commands_of_the_reproduction(name: str, elugcn: Command) -> None:
-    if not entry_points(group=GROUP, name=name):
-        pytest.skip("the reproduction is not installed")
-    done = elugcn(name, "--help")
-    assert done.code == 0
-    assert REPRODUCTION[name].split()[0] in done.out
-    assert " --datasets " in done.out
-    done = elugcn(name, "nonsense")
-    assert (done.code, len(done.errors)) == (2, 1)
-    assert "'nonsense'" in done.err
 
 
 def test_json_and_an_error_of_a_process(folder: Path) -> None:
@@ -129,16 +112,11 @@ def test_a_full_disk() -> None:
     assert err == "elugcn: error: the output: No space left on device\n"
 
 
-def on_a_terminal(columns: int, *arguments: str) -> str:
-    """What a command writes on a terminal, without colours."""
+def test_a_narrow_terminal(folder: Path) -> None:
     ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (50, columns))
-    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "TERM")}
-    child = subprocess.Popen(
-        [sys.executable, "-m", "elugcn", *arguments],
-        env=environment | {"OMP_NUM_THREADS": "1", "TERM": "xterm"},
-        stdin=theirs, stdout=theirs, stderr=theirs,
-    )  # fmt: skip
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    narrow = {"TERM": "xterm", "COLUMNS": "60"}
+    child = start("train", *SBM, *QUICK, "--out", "run", env=narrow, **streams)
     os.close(theirs)
     written = b""
     with contextlib.suppress(OSError):  # Linux says so at the end
@@ -146,13 +124,9 @@ def on_a_terminal(columns: int, *arguments: str) -> str:
             written += block
     os.close(ours)
     assert child.wait(timeout=60) == 0
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode("utf-8"))
-
-
-def test_a_narrow_terminal(folder: Path) -> None:
-    written = on_a_terminal(60, "train", *SBM, *QUICK, "--out", "run")
-    assert "━" in written  # a progress bar
-    shown = written[written.index("elu-gcn on sbm: 120 nodes") :].replace("\r", "")
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", written.decode("utf-8"))
+    assert "━" in plain  # a progress bar
+    shown = plain[plain.index("elu-gcn on sbm: 120 nodes") :]
     lines = [line.rstrip() for line in shown.splitlines()]
     assert max(map(len, lines)) <= 60
     assert any(line.startswith("Test accuracy ") for line in lines)
