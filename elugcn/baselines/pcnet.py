@@ -11,10 +11,10 @@ Poisson-Charlier expansion, which is cut after N terms:
 
     (I − L)ᵏ e^{tL} = Σ_{m≥0} C_m(k) / m! · (−L)ᵐ
 
-The defaults are the authors' for Cora. As in their code the MLP has no ReLU, and W₁, W₂
-and θ have learning rates and decays of their own. The authors selected settings by test
-accuracy and take the epoch of the lowest validation loss (here ``select="loss"``); here
-validation accuracy selects.
+The defaults are the authors' for Cora. As in their code the MLP has no ReLU
+(``linear``), and W₁, W₂ and θ have learning rates and decays of their own. The authors
+selected settings by test accuracy and take the epoch of the lowest validation loss
+(here ``select="loss"``); here validation accuracy selects.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class PCNetConfig(FilterConfig):
     shift: float = Field(1.3, ge=1)  # b
     exponent: NonNegative = 0.45  # s; ½ makes P = Â
     scale: float = 2.0  # Initial value of every θ_k
+    linear: bool = True  # No ReLU between the two linear maps
     dropout: Probability = 0.35
     input_dropout: Probability | None = 0.25
     propagation_dropout: Probability = 0.9
@@ -95,7 +96,7 @@ class PCNetNetwork(FilteredMLP):
     """Two linear maps, then a learned mixture of K two-fold filters."""
 
     def __init__(self, config: PCNetConfig, shapes: Shapes) -> None:
-        super().__init__(config, shapes, linear=True)
+        super().__init__(config, shapes, config.linear)
         self.config = config
         self.theta = nn.Parameter(torch.full((config.order + 1,), config.scale))
         self.operator = PerGraph(

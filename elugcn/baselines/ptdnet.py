@@ -55,7 +55,6 @@ from elugcn.methods.options import Count, NonNegative, Probability
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 
 HOTTEST, COLDEST = 2.0, 0.05
-ZETA = 1.1
 
 
 class PTDNetConfig(InputDropoutConfig):
@@ -68,6 +67,7 @@ class PTDNetConfig(InputDropoutConfig):
     lambda_cons: NonNegative = 1.0  # Weight of the term of draws that agree
     # γ, how far gates reach below 0 before they are clipped
     gamma: float = Field(-0.1, lt=0)
+    zeta: float = Field(1.1, gt=1)  # ζ, how far above 1
     hidden_channels: Count = 128
     dropout: Probability = 0.5
 
@@ -90,17 +90,19 @@ class EndScorer(EdgeScorer):
         return receiver + sender.index_select(0, pattern.col)
 
 
-def hard_concrete(alpha: Tensor, tau: float | None, gamma: float) -> Tensor:
+def hard_concrete(
+    alpha: Tensor, tau: float | None, gamma: float, zeta: float
+) -> Tensor:
     """Gates m in [0, 1] of scores α, O(E): drawn at temperature τ, fixed for None."""
     if tau is not None:
         u = torch.rand_like(alpha).clamp_(1e-7, 1 - 1e-7)
         alpha = (alpha + torch.logit(u)) / tau
-    return (alpha.sigmoid() * (ZETA - gamma) + gamma).clamp(0.0, 1.0)
+    return (alpha.sigmoid() * (zeta - gamma) + gamma).clamp(0.0, 1.0)
 
 
-def open_probability(alpha: Tensor, tau: float, gamma: float) -> Tensor:
+def open_probability(alpha: Tensor, tau: float, gamma: float, zeta: float) -> Tensor:
     """P(m > 0) = σ(α − τ log(−γ/ζ)) of each gate."""
-    return (alpha - tau * math.log(-gamma / ZETA)).sigmoid()
+    return (alpha - tau * math.log(-gamma / zeta)).sigmoid()
 
 
 class Draw(NamedTuple):
@@ -134,7 +136,7 @@ class PTDNetNetwork(nn.Module):
         """
 
         def gated(alpha: Tensor) -> Propagation:
-            gates = hard_concrete(alpha, tau, self.config.gamma)
+            gates = hard_concrete(alpha, tau, self.config.gamma, self.config.zeta)
             return Propagation(pattern, gates, self.config.self_loops)
 
         pattern, draws = self.pattern(inputs), []
@@ -205,7 +207,7 @@ class PTDNetObjective(BaselineObjective[PTDNetNetwork, PTDNetConfig]):
         total = self.cross_entropy(mean)
         if config.lambda_edges:
             for alpha in (a for d in draws for a in d.scores if a.numel()):
-                stay = open_probability(alpha, tau, config.gamma)
+                stay = open_probability(alpha, tau, config.gamma, config.zeta)
                 total = total + config.lambda_edges * stay.mean()
         if config.lambda_rank:
             for value, graph in zip(self.largest, draws[-1].graphs, strict=True):

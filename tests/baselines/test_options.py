@@ -33,7 +33,8 @@ WRONG: dict[str, dict[str, list[Any]]] = {
     "bagcn": {"roles": [0], "k": [0], "beta": [-1.0], "tau": [0.0], "anchors": [0],
               "refresh": [0]},
     "neuralsparse": {"k": [0], "scorer_channels": [0], "rate": [-1.0], "refresh": [0]},
-    "ptdnet": {"draws": [0], "lambda_edges": [-1.0], "gamma": [0.0]},
+    "ptdnet": {"draws": [0], "lambda_edges": [-1.0], "gamma": [0.0],
+               "zeta": [1.0]},
     "cogsl": {"restart": [0.0, 1.5], "k": [0], "mu1": [-1.0], "lam": [1.1], "tau": [0.0],
               "anchors": [0], "classifier_steps": [0], "mi_steps": [-1]},
 }  # fmt: skip

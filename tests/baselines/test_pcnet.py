@@ -96,17 +96,18 @@ def test_edge_weights_enter_as_in_the_adjacency() -> None:
     assert float(p[0, 1]) == pytest.approx(float(dense[0, 1]) * 6**0.5)
 
 
+@pytest.mark.parametrize("linear", [True, False])
 @pytest.mark.parametrize("heat", [0.0, 0.7])
-def test_the_network_is_the_matrix_function(heat: float) -> None:
+def test_the_network_is_the_matrix_function(linear: bool, heat: float) -> None:
     """Z = θ₀H + Σ θ_k (I − L)ᵏ e^{tL} H with a dense matrix exponential."""
     _, adj = graph()
     x = torch.randn(60, 4)
-    model = network(order=3, terms=30, heat=heat, shift=1.2)
+    model = network(order=3, terms=30, heat=heat, shift=1.2, linear=linear)
     mlp = model.mlp
     for p in (model.theta, mlp.b1, mlp.b2):
         torch.nn.init.normal_(p)
     h = x @ mlp.W1 + mlp.b1
-    h = (h @ mlp.W2 + mlp.b2).double()
+    h = ((h if linear else h.relu()) @ mlp.W2 + mlp.b2).double()
     laplacian = -shifted_operator(adj, 1.2, 0.45).to_dense().double()
     low, heated = torch.eye(60) - laplacian, torch.linalg.matrix_exp(heat * laplacian)
     expected = model.theta[0].double() * h

@@ -20,7 +20,7 @@ from elugcn.methods.problem import Shapes
 from tests.baselines.helpers import Draw, gradient, objective
 
 OFF: dict[str, Any] = {"hidden_channels": 5, "scorer_channels": 4, "dropout": 0.0}
-GAMMA = -0.1
+GAMMA, ZETA = -0.1, 1.1
 
 
 # --- gates -------------------------------------------------------------------------
@@ -29,7 +29,7 @@ GAMMA = -0.1
 def test_gates_by_hand() -> None:
     alpha = torch.tensor([-5.0, 0.0, 1.0, 5.0])
     expected = [0.0, 0.5, 1.2 / (1 + math.exp(-1.0)) - 0.1, 1.0]
-    assert hard_concrete(alpha, None, GAMMA).tolist() == pytest.approx(expected)
+    assert hard_concrete(alpha, None, GAMMA, ZETA).tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("tau", [0.5, 2.0])
@@ -37,8 +37,8 @@ def test_gates_by_hand() -> None:
 def test_the_share_of_open_gates_is_their_probability(alpha: float, tau: float) -> None:
     torch.manual_seed(0)
     scores = torch.full((40_000,), alpha)
-    gates = hard_concrete(scores, tau, GAMMA)
-    expected = open_probability(scores[:1], tau, GAMMA)
+    gates = hard_concrete(scores, tau, GAMMA, ZETA)
+    expected = open_probability(scores[:1], tau, GAMMA, ZETA)
     assert float((gates > 0).float().mean()) == pytest.approx(float(expected), abs=0.01)
     assert 0.0 <= float(gates.min()) <= float(gates.max()) <= 1.0
 
@@ -140,7 +140,7 @@ def test_loss(checked: Draw, term: str | None) -> None:
     expected = F.cross_entropy(z.mean(dim=0)[loss.train_index], loss.target)
     if term == "lambda_edges":
         each = [a for d in draws for a in d.scores]
-        shift = tau * math.log(-GAMMA / 1.1)
+        shift = tau * math.log(-GAMMA / ZETA)
         expected = expected + 0.3 * sum((a - shift).sigmoid().mean() for a in each)
     if term == "lambda_cons":
         expected = expected + 0.15 * (z - z.mean(dim=0)).pow(2).sum() / 90
