@@ -22,6 +22,7 @@ from elugcn.api import (
     write_predictions,
     write_run,
 )
+from elugcn.engine import engine_name
 
 Fit = Callable[..., Fitted]
 FILES = {
@@ -142,6 +143,7 @@ def test_environment(run: Path) -> None:
     content = json.loads((run / "environment.json").read_text("utf-8"))
     assert content["packages"]["torch"] == torch.__version__
     assert content["threads"] == 1
+    assert content["engine"]["engine"] == engine_name()
     assert content.keys() >= {"python", "platform", "cores", "engine", "commit", "date"}
     commit = content["commit"]
     assert commit is None or len(commit) == 40

@@ -55,11 +55,19 @@ INLINE void pass_some(const float *x, const float *bias, float *out, const int64
 /* A row of drop(X), or of drop(ReLU(X + b)) with `relu`; x may be out. */
 INLINE void drop_row(const float *x, const float *bias, float *out, int64_t width,
                      const Drop drop, int64_t row, const int relu) {
+    const Bits all = {0};
+    if (drop.level > 255) {
+        int64_t j = 0;
+        for (; j + LANES <= width; j += LANES)
+            pass_some(x + j, bias + j, out + j, LANES, ~all, 1.0f, relu);
+        if (j < width)
+            pass_some(x + j, bias + j, out + j, width - j, ~all, 1.0f, relu);
+        return;
+    }
     const uint64_t of_row = random_of_row(drop.key, row);
     for (int64_t at = 0; at < width; at += 64)
         for (int g = 0; g < 16; g += LANES) {
-            Words words = {0};
-            if (drop.level < 256) words = random_words(of_row, at / 4 + g);
+            const Words words = random_words(of_row, at / 4 + g);
             for (int q = 0; q < 4; q++) {
                 const int64_t j = at + 16 * q + g;
                 const Bits where = kept(words, q, drop.level);
