@@ -124,3 +124,16 @@ def test_results_in_readme_are_those_of_the_pages() -> None:
         published = float(results["elu-gcn", dataset]["paper_mean"])
         assert cells == [f"{mean:.1f}" for mean in [*means, published]], dataset
         assert line.count(f"**{max(means):.1f}**") == 1, dataset
+
+
+def test_speed_in_readme_is_that_of_the_benchmark() -> None:
+    ratios: dict[str, list[float]] = {"ratio_gcn": [], "ratio_sparse_gcn": []}
+    path = ROOT / "reproduction/results/bench/step.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["metric"] in ratios:
+                ratios[row["metric"]].append(float(row["value"]))
+    text = " ".join(text_of("README.md").split("bench/step -->")[1].split()[:60])
+    for found in ratios.values():
+        assert len(found) == 5
+        assert f"{min(found):.2f} to {max(found):.2f} of the time" in text
