@@ -95,6 +95,7 @@ class GraphTraits:
     directed: bool
     # Share of the edges between training nodes that join equal classes; NaN: no edges.
     homophily: float
+    num_train: int  # labels to learn from
 
     @property
     def is_large(self) -> bool:
@@ -118,6 +119,11 @@ class GraphTraits:
     def neighbours_unlike(self) -> bool:
         """Whether edges mostly join different classes; False if that is not known."""
         return self.homophily < 0.5
+
+    @property
+    def many_labels(self) -> bool:
+        """Whether there are labels enough for a deep network."""
+        return self.num_train > 100 * self.num_classes
 
 
 @dataclass(frozen=True)
@@ -231,4 +237,5 @@ class Problem:
             sparse_features=isinstance(x, CSR),
             directed=bool(getattr(data, "directed", False)),
             homophily=float((labels[source] == labels[target])[known].double().mean()),
+            num_train=self.train_index.numel(),
         )

@@ -183,12 +183,12 @@ def test_the_estimate_of_memory_grows_with_the_graph(method: str) -> None:
 
 # Like Cora, Pubmed, Photo, a graph of people, Chameleon; nothing known of homophily.
 GRAPHS = (
-    GraphTraits(2708, 10556, 1433, 7, True, False, 0.8),
-    GraphTraits(19717, 88648, 500, 3, True, False, 0.8),
-    GraphTraits(7487, 238086, 745, 8, False, False, 0.8),
-    GraphTraits(769, 33312, 1400, 4, True, False, 0.55),
-    GraphTraits(2277, 36101, 2325, 5, True, True, 0.2),
-    GraphTraits(100, 300, 10, 2, False, False, float("nan")),
+    GraphTraits(2708, 10556, 1433, 7, True, False, 0.8, 140),
+    GraphTraits(19717, 88648, 500, 3, True, False, 0.8, 60),
+    GraphTraits(7487, 238086, 745, 8, False, False, 0.8, 160),
+    GraphTraits(769, 33312, 1400, 4, True, False, 0.55, 461),
+    GraphTraits(2277, 36101, 2325, 5, True, True, 0.2, 1092),
+    GraphTraits(100, 300, 10, 2, False, False, float("nan"), 20),
 )
 # They decide themselves how a graph is read, or do not read its edges.
 NO_DIRECTION = {"auto", "elu-gcn", "mlp"}
