@@ -129,6 +129,7 @@ class GCNLPAObjective(BaselineObjective[GCNLPANetwork, GCNLPAConfig]):
         model.learn_on(problem.adj)
         known = F.one_hot(problem.y.clamp(min=0), problem.num_classes).float()
         self.labels = known * problem.train_mask[:, None]
+        self.class_weight = problem.class_weight
 
     def loss(self, epoch: int) -> Tensor:
         """L."""
@@ -141,15 +142,20 @@ class GCNLPAObjective(BaselineObjective[GCNLPANetwork, GCNLPAConfig]):
         for _ in range(config.lpa_steps):
             q = edges @ q
         q = q.index_select(0, self.train_index)
-        return loss + config.lambda_lpa * label_loss(q, self.target, config.lpa_loss)
+        return loss + config.lambda_lpa * label_loss(
+            q, self.target, config.lpa_loss, self.class_weight
+        )
 
 
-def label_loss(q: Tensor, target: Tensor, kind: str) -> Tensor:
+def label_loss(
+    q: Tensor, target: Tensor, kind: str, class_weight: Tensor | None = None
+) -> Tensor:
     """Cross-entropy of rows of Pᴷ Y, as logits or as shares that are scaled to 1."""
     if kind == "softmax":
-        return F.cross_entropy(q, target)
+        return F.cross_entropy(q, target, class_weight)
     # The share of a class that does not arrive is zero.
-    return F.nll_loss((F.normalize(q, p=1.0, dim=1) + 1e-8).log(), target)
+    log_share = (F.normalize(q, p=1.0, dim=1) + 1e-8).log()
+    return F.nll_loss(log_share, target, class_weight)
 
 
 class GCNLPA(Baseline[GCNLPAConfig]):

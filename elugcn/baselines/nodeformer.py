@@ -229,7 +229,7 @@ class NodeFormerObjective(BaselineObjective[NodeFormerNetwork, NodeFormerConfig]
         weight = self.config.lambda_link
         links = adjacency(self.inputs) if weight else None
         logits, likelihood = self.model.attend(self.inputs, links, self.train_index)
-        return F.cross_entropy(logits, self.target) - weight * likelihood
+        return self.train_loss(logits) - weight * likelihood
 
     def val_logits(self) -> Tensor:
         """Logits of the validation nodes."""

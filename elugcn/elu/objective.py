@@ -116,10 +116,13 @@ def loss_targets(
 ) -> LossTargets:
     """Labels and pseudo-labels as one class and one weight per node.
 
-    Training nodes weigh 1/m each, so that their sum is the mean cross-entropy.
+    Training nodes weigh 1/m each, so that their sum is the mean cross-entropy; with
+    class weights, their own shares.
     """
     target = torch.where(problem.train_mask, problem.y, 0)
     weight = problem.train_mask.float() / max(1, problem.train_index.numel())
+    if problem.train_weight is not None:
+        weight[problem.train_index] *= problem.train_weight
     if pseudo is not None:
         used = pseudo > 0
         target = torch.where(used, utilization.gcn, target)

@@ -25,6 +25,7 @@ from elugcn.elu.trained_model import TwoViewModel, h_of
 from elugcn.elu.utilization import LabelUtilization, definition_one
 from elugcn.methods.backbone import AnyGCN, build_gcn, build_mlp, build_sampled
 from elugcn.methods.contract import FitContext, FitResult, Model
+from elugcn.methods.metrics import score
 from elugcn.methods.network import Supervised, SupervisedRows, fit_network
 from elugcn.methods.problem import Problem, Shapes
 from elugcn.methods.sampled import SampledObjective
@@ -44,7 +45,7 @@ class TwoViewFit(FitResult):
     """A trained two-view GCN, with the S* and the utilization that it started from."""
 
     name: str
-    val_accuracy: float  # of the output; NaN without validation nodes
+    val_accuracy: float  # or what else selects, of the output; NaN without validation
     eta: float = 0.0  # η of the output
 
     @property
@@ -210,7 +211,7 @@ def train_two_views(
             result.logits = mixed(views, eta)
         if eta and source is not None:
             result.model = TwoViewModel.of(model, eta, graph, problem.x, source)
-    accuracy = problem.val_accuracy(result.logits)
+    accuracy = problem.val_score(result.logits)
     return TwoViewFit(**vars(result), name=name, val_accuracy=accuracy, eta=eta)
 
 
@@ -223,15 +224,15 @@ ETA_GRID = tuple(i / 20 for i in range(21))
 
 
 def choose_eta(problem: Problem, views: list[Tensor], trained_with: float) -> float:
-    """The η with the best validation accuracy; nothing is trained again.
+    """The η with the best validation score; nothing is trained again.
 
     Ties go to the η nearest to the one that the weights were trained with.
     """
-    target = problem.y[problem.val_index]
+    target, c = problem.val_target, problem.num_classes
     val_views = [z[problem.val_index] for z in views]
 
-    def score(eta: float) -> tuple[int, float]:
-        right = int((mixed(val_views, eta).argmax(dim=1) == target).sum())
-        return right, -abs(eta - trained_with)
+    def worth(eta: float) -> tuple[float, float]:
+        found = score(problem.metric, mixed(val_views, eta), target, c)
+        return found, -abs(eta - trained_with)
 
-    return max((*ETA_GRID, trained_with), key=score)
+    return max((*ETA_GRID, trained_with), key=worth)

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -37,7 +36,8 @@ class Supervised(Objective):
         self.network = network
         self.inputs = inputs or problem.inputs
         self.train_index, self.val_index = problem.train_index, problem.val_index
-        self.target = problem.y[self.train_index]
+        self.target = problem.train_target
+        self.train_loss = problem.cross_entropy
         self.val_inputs: GraphInputs | None = None  # the whole graph
         layers = getattr(network, "num_layers", None)
         if layers is not None and self.val_index.numel():
@@ -61,7 +61,7 @@ class Supervised(Objective):
     def cross_entropy(self, logits: Tensor) -> Tensor:
         """CE(Ŷ, Y) over the training nodes, of the logits of all nodes."""
         # The gradient of index_select is added up in place, that of indexing copied.
-        return F.cross_entropy(logits.index_select(0, self.train_index), self.target)
+        return self.train_loss(logits.index_select(0, self.train_index))
 
     def logits(self) -> Tensor:
         """Logits of all nodes."""
@@ -88,12 +88,12 @@ class SupervisedRows(Objective):
         self.rows: Callable[[Features], Tensor] = network.rows  # type: ignore[assignment]
         self.all = problem.x if rows is None else rows
         self.train = rows_of(self.all, problem.train_index)
-        self.target = problem.y[problem.train_index]
+        self.train_loss = problem.cross_entropy
         self.val = rows_of(self.all, problem.val_index)
 
     def loss(self, epoch: int) -> Tensor:
         """CE(Ŷ, Y) over the training nodes."""
-        return F.cross_entropy(self.rows(self.train), self.target)
+        return self.train_loss(self.rows(self.train))
 
     def logits(self) -> Tensor:
         """Logits of all nodes."""
@@ -216,8 +216,9 @@ def fit_network(
         network = build(config, problem.shapes).to(context.device)
         minimised = objective(network, problem)
         settings = settings or config.training()
-        target = problem.y[problem.val_index]
-        trainer = Trainer(minimised, settings, target, workspace)
+        trainer = Trainer(
+            minimised, settings, problem.val_target, workspace, problem.own_score
+        )
         trainer.run_until(settings.epochs, context.progress, title or method)
         trained = trainer.result()
     model = NetworkModel(method, config, problem.shapes, network, problem.scaler)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import scipy.sparse as sp
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -20,6 +22,7 @@ from elugcn.engine import (
     as_features,
     normalized_adjacency,
 )
+from elugcn.methods.metrics import score
 from elugcn.methods.options import MethodConfig
 
 
@@ -126,6 +129,15 @@ class GraphTraits:
         return self.num_train > 100 * self.num_classes
 
 
+def balanced_weight(y: Tensor, num_classes: int) -> Tensor:
+    """Weight m / (c · count) of each class, (c,): every class weighs the same in all.
+
+    ``y`` are the m training labels; classes without a label don't count.
+    """
+    count = torch.bincount(y, minlength=num_classes)
+    return y.numel() / (int((count > 0).sum()) * count.clamp(min=1).float())
+
+
 @dataclass(frozen=True)
 class Problem:
     """A checked graph, ready for a method."""
@@ -142,9 +154,18 @@ class Problem:
     view: GraphView  # how the edges were read
     data: Data  # the checked graph
     feature_norm: str = "auto"  # the option that X was scaled by
+    metric: str = "accuracy"  # what validation selects by
+    class_weight: Tensor | None = None  # weight of each class in training, (c,)
 
     @classmethod
-    def of(cls, data: Data, config: MethodConfig, device: torch.device) -> Problem:
+    def of(
+        cls,
+        data: Data,
+        config: MethodConfig,
+        device: torch.device,
+        metric: str = "accuracy",
+        class_weight: Tensor | None = None,
+    ) -> Problem:
         """Scale the features and build Â, once, for a checked graph."""
         # Tables are scaled by column when they are encoded; "auto" leaves them.
         scaled = (
@@ -168,6 +189,8 @@ class Problem:
             view=view,
             data=data,
             feature_norm=config.feature_norm,
+            metric=metric,
+            class_weight=None if class_weight is None else class_weight.to(device),
         )
 
     def seen_with(self, config: MethodConfig) -> Problem:
@@ -175,7 +198,8 @@ class Problem:
         view = GraphView.of(config)
         same_adj = replace(view, order=self.view.order) == self.view
         if config.feature_norm != self.feature_norm or not same_adj:
-            return Problem.of(self.data, config, self.y.device)
+            chosen = self.metric, self.class_weight
+            return Problem.of(self.data, config, self.y.device, *chosen)
         if view == self.view:
             return self
         inputs = GraphInputs(self.x, view.propagation(self.adj))
@@ -212,10 +236,39 @@ class Problem:
         """Validation nodes."""
         return self.val_mask.nonzero().squeeze(1)
 
-    def val_accuracy(self, logits: Tensor) -> float:
-        """Share of right predictions among the validation nodes; NaN without any."""
-        right = logits[self.val_index].argmax(dim=1) == self.y[self.val_index]
-        return float(right.double().mean())
+    @cached_property
+    def train_target(self) -> Tensor:
+        """Class of each training node, (m,)."""
+        return self.y[self.train_index]
+
+    @cached_property
+    def val_target(self) -> Tensor:
+        """Class of each validation node."""
+        return self.y[self.val_index]
+
+    @cached_property
+    def train_weight(self) -> Tensor | None:
+        """Weight of each training node, with mean 1; None: all weigh the same."""
+        if self.class_weight is None:
+            return None
+        weight = self.class_weight[self.train_target]
+        return weight / weight.mean()
+
+    def cross_entropy(self, logits: Tensor) -> Tensor:
+        """CE of the training nodes from their logits, m×c; classes may be weighted."""
+        return F.cross_entropy(logits, self.train_target, self.class_weight)
+
+    @property
+    def own_score(self) -> Callable[[Tensor, Tensor], float] | None:
+        """What the trainer selects by, from logits and classes; None: accuracy."""
+        if self.metric == "accuracy":
+            return None
+        return partial(score, self.metric, num_classes=self.num_classes)
+
+    def val_score(self, logits: Tensor) -> float:
+        """The metric of the validation nodes, from all logits; NaN without any."""
+        val_logits = logits[self.val_index]
+        return score(self.metric, val_logits, self.val_target, self.num_classes)
 
     @property
     def train_labels(self) -> Tensor:

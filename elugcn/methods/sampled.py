@@ -77,18 +77,18 @@ class SampledObjective(Objective):
         self.pseudo_weight, self.pseudo_class = pseudo_weight, pseudo_class
         self.bags = Bags(problem, config.order, config.neighbours, config.drop_node)
         self.train_index = problem.train_index
-        self.target = problem.y[self.train_index]
+        self.train_loss = problem.cross_entropy
         mean = MeanPropagation(problem.adj, config.order)
         self.val_rows = propagated_rows(problem.x, mean, problem.val_index)
 
     def loss(self, epoch: int) -> Tensor:
         """The objective of one epoch."""
         config, known = self.config, self.train_index.numel()
-        n, device = self.num_nodes, self.target.device
+        n, device = self.num_nodes, self.train_index.device
         drawn = torch.randint(n, (config.sample,), device=device)
         nodes = torch.cat([self.train_index, drawn])
         draws = [self.sampled.rows(self.bags.draw(nodes)) for _ in range(config.draws)]
-        terms = [F.cross_entropy(z[:known], self.target) for z in draws]
+        terms = [self.train_loss(z[:known]) for z in draws]
         if self.pseudo_weight is not None and self.pseudo_class is not None:
             # A sample of m of n nodes: the sum over all is n/m times as large.
             weight = self.pseudo_weight[drawn] * (n / config.sample)

@@ -210,7 +210,7 @@ def _gcn_member(
         graph=first.graph,
         graph_mode=first.graph_mode,
     )
-    accuracy = problem.val_accuracy(gcn.logits)
+    accuracy = problem.val_score(gcn.logits)
     return TwoViewFit(**vars(gcn), name="gcn", val_accuracy=accuracy)
 
 
@@ -241,7 +241,7 @@ def choose(fits: Sequence[TwoViewFit], problem: Problem, ensemble: bool) -> TwoV
     return replace(
         best,
         name=" + ".join(fit.name for fit in group),
-        val_accuracy=problem.val_accuracy(logits),
+        val_accuracy=problem.val_score(logits),
         logits=logits,
         model=Blend([fit.model for fit in group if fit.model is not None], shares),
     )

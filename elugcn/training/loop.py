@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,8 @@ class TrainSettings:
     decay: str = "all"  # "first": only the parameters of network.first_layer() decay
     epochs: int = 500  # at most
     patience: int = 100  # epochs without improvement after which training stops
-    # What validation compares first: "accuracy", "loss"; "last" keeps the last epoch.
+    # What validation compares first: "accuracy" (or the trainer's own score), "loss";
+    # "last" keeps the last epoch.
     select: str = "accuracy"
     # Options of parameters that differ, by name: {"gamma": {"weight_decay": 0.0}}.
     param_groups: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -77,6 +78,8 @@ class Trainer:
         settings: Learning rate, epochs, patience, selection.
         target: Classes of the validation nodes; if empty, the last epoch is kept.
         workspace: Buffers and random bits of the training steps.
+        score: What selects in place of accuracy, from the logits and the classes of
+            the validation nodes; recorded as ``val_score``.
     """
 
     def __init__(
@@ -85,11 +88,13 @@ class Trainer:
         settings: TrainSettings,
         target: Tensor,
         workspace: Workspace,
+        score: Callable[[Tensor, Tensor], float] | None = None,
     ) -> None:
         self.objective = objective
         self.settings = settings
         self.target = target
         self.workspace = workspace
+        self.score = score
         self.history: list[dict[str, float]] = []
         self._optimizer = _adam(objective, settings)
         self._best: dict[str, float] | None = None
@@ -143,7 +148,7 @@ class Trainer:
         if (epoch + 1) % every == 0 or final:
             network.eval()
             with torch.no_grad():
-                record |= _judge(objective.val_logits(), self.target)
+                record |= self._judge(objective.val_logits())
             self._select(record)
         return record
 
@@ -156,25 +161,27 @@ class Trainer:
             self._stopped = True
 
     def _improves(self, record: dict[str, float], best: dict[str, float]) -> bool:
-        """Accuracy first, then loss; or the other way round. NaN never improves."""
+        """The score first, then loss; or the other way round. NaN never improves."""
         if math.isnan(record["val_loss"]) or math.isnan(best["val_loss"]):
             return not math.isnan(record["val_loss"])
         step = -1 if self.settings.select == "loss" else 1
-        now, before = (
-            (r["val_accuracy"], -r["val_loss"])[::step] for r in (record, best)
-        )
+        name = "val_accuracy" if self.score is None else "val_score"
+        now, before = ((r[name], -r["val_loss"])[::step] for r in (record, best))
         return now > before
 
-
-def _judge(logits: Tensor, target: Tensor) -> dict[str, float]:
-    """Accuracy and cross-entropy of the validation nodes."""
-    if not target.numel():
-        return {}
-    right = int((logits.argmax(dim=1) == target).sum())
-    # A softmax over short rows is slow; over columns it is one long loop.
-    log_p = F.log_softmax(logits.T.contiguous(), dim=0).T
-    loss = float(F.nll_loss(log_p, target))
-    return {"val_accuracy": right / target.numel(), "val_loss": loss}
+    def _judge(self, logits: Tensor) -> dict[str, float]:
+        """Accuracy, cross-entropy and the own score of the validation nodes."""
+        target = self.target
+        if not target.numel():
+            return {}
+        right = int((logits.argmax(dim=1) == target).sum())
+        # A softmax over short rows is slow; over columns it is one long loop.
+        log_p = F.log_softmax(logits.T.contiguous(), dim=0).T
+        loss = float(F.nll_loss(log_p, target))
+        record = {"val_accuracy": right / target.numel(), "val_loss": loss}
+        if self.score is not None:
+            record["val_score"] = self.score(logits, target)
+        return record
 
 
 def _copied(now: dict[str, Tensor], before: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -194,7 +194,12 @@ def eta_problem(n_val: int = 2) -> tuple[Any, list[Tensor]]:
         torch.tensor([[0.0, 13.0], [29.0, 0.0], [0.0, 9.0]]),
         torch.tensor([[12.0, 0.0], [0.0, 21.0], [0.0, 9.0]]),
     ]
-    problem = SimpleNamespace(val_index=torch.arange(n_val), y=torch.zeros(3).long())
+    problem = SimpleNamespace(
+        val_index=torch.arange(n_val),
+        val_target=torch.zeros(n_val).long(),
+        metric="accuracy",
+        num_classes=2,
+    )
     return problem, views
 
 

@@ -93,7 +93,7 @@ def test_a_problem_by_hand() -> None:
     assert isinstance(problem.inputs.adj, MeanPropagation)
     mean = (torch.eye(4) + adj + adj @ adj) / 3
     torch.testing.assert_close(problem.inputs.adj @ torch.eye(4), mean)
-    assert problem.val_accuracy(torch.tensor([[0.0, 1]] * 4)) == 1.0
+    assert problem.val_score(torch.tensor([[0.0, 1]] * 4)) == 1.0
     traits = problem.traits
     assert (traits.num_nodes, traits.num_edges, traits.num_features) == (4, 3, 2)
     assert traits.directed
@@ -105,7 +105,7 @@ def test_without_validation_nothing_is_said_of_it() -> None:
     data = small().data.clone()
     data.val_mask[:] = False
     problem = Problem.of(data, MethodConfig(), CPU)
-    assert math.isnan(problem.val_accuracy(torch.ones(4, 2)))
+    assert math.isnan(problem.val_score(torch.ones(4, 2)))
     data.train_mask[:] = torch.tensor([True, False, False, False])
     assert math.isnan(Problem.of(data, MethodConfig(), CPU).traits.homophily)
 

@@ -38,11 +38,11 @@ fit = partial(fit_method, method="auto")
 def problem(n_val: int = 4) -> Problem:
     index = torch.arange(n_val)
 
-    def val_accuracy(logits: torch.Tensor) -> float:
+    def val_score(logits: torch.Tensor) -> float:
         right = logits.argmax(dim=1)[index] == TARGET[index]
         return float(right.double().mean())
 
-    return cast(Problem, SimpleNamespace(val_index=index, val_accuracy=val_accuracy))
+    return cast(Problem, SimpleNamespace(val_index=index, val_score=val_score))
 
 
 def member(name: str, right: list[float], accuracy: float | None = None) -> TwoViewFit:
