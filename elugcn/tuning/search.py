@@ -14,6 +14,7 @@ from typing import Any
 
 from elugcn.errors import InputError, MissingExtraError
 from elugcn.evaluation.jobs import differing
+from elugcn.methods.contract import Method
 from elugcn.methods.problem import GraphTraits
 from elugcn.methods.registry import get_method
 
@@ -79,8 +80,11 @@ def run_search(
     study = optuna.create_study(direction="maximize", sampler=sampler)
     defaults = method.Config().model_dump(mode="json")
     starts = [{}, *(one for one in method.starting_points(traits) if one)]
+    choices = _choices(method, traits)
     for i, start in enumerate(starts):
         known = _flat(defaults | dict(common) | dict(start))
+        # Optuna refuses a value that a list does not have.
+        known = {k: v for k, v in known.items() if v in choices.get(k, [v])}
         study.enqueue_trial(known, user_attrs={"start": i})
     for number in range(1, search.total + 1):
         asked = study.ask()
@@ -98,6 +102,17 @@ def run_search(
         study.tell(asked, WORST if accuracy is None else accuracy)
         search.trials.append(trial)
         yield trial
+
+
+def _choices(method: Method[Any], traits: GraphTraits) -> dict[str, Any]:
+    """The values of every option that has a list of them."""
+    trial = load_optuna().create_study().ask()
+    method.space(trial, traits)
+    return {
+        name: distribution.choices
+        for name, distribution in trial.distributions.items()
+        if hasattr(distribution, "choices")
+    }
 
 
 def load_optuna() -> Any:

@@ -14,7 +14,9 @@ from elugcn.data import datasets
 from elugcn.errors import InputError, MissingExtraError
 from elugcn.evaluation import Job, Store
 from elugcn.evaluation import run as runs
+from elugcn.evaluation.jobs import differing
 from elugcn.methods.presets import presets_file
+from elugcn.methods.problem import GraphTraits
 from elugcn.methods.registry import get_method
 from elugcn.tuning import (
     Search,
@@ -24,6 +26,7 @@ from elugcn.tuning import (
     tune,
     write_presets,
 )
+from elugcn.tuning.search import run_search
 from tests.evaluation.records import record_of
 
 
@@ -107,6 +110,22 @@ def test_a_search_goes_on_where_it_stopped(
     assert not (tmp_path / "tune" / "trials.jsonl").exists()
     assert search(lambda job: {}, seed=1, trials=1).trials == whole.trials[:1]
     assert len(read_trials(tmp_path / "tune")) == 9
+
+
+def test_starts_are_tried_as_they_are_though_the_space_does_not_have_them() -> None:
+    # Few ones, many edges and many labels: no "auto" scaling and no eight layers.
+    traits = GraphTraits(100, 3_000, 50, 2, True, False, 0.8, 300)
+    search = Search("gcn", "karate", 6)
+
+    def evaluate(search: Search, number: int, options: dict[str, Any]) -> Trial:
+        return Trial(number, options, 0.5)
+
+    tried = [t.options for t in run_search(search, {}, traits, 0, evaluate)]
+    starts = get_method("gcn").starting_points(traits)
+    assert starts[0] == {}
+    assert {"num_layers": 8}.items() <= starts[2].items()
+    assert tried[:5] == [differing("gcn", start) for start in starts]
+    assert tried[5]["feature_norm"] in ("row", "none")
 
 
 def test_failures_do_not_stop_a_search(search: Callable[..., Search]) -> None:
