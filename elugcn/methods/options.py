@@ -44,6 +44,11 @@ class MethodConfig(BaseModel):
         """K: the first layer propagates by (I + Â + … + Âᴷ)/(K+1); 0: by Â."""
         return 0
 
+    @property
+    def adjacency_norm(self) -> str:
+        """How Â is normalised: ``sym`` or ``row``."""
+        return "sym"
+
     def networks(self, entries: int) -> Sequence[MethodConfig]:
         """The configurations of what is trained, for a Â with so many entries."""
         return [self]

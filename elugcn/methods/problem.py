@@ -38,11 +38,17 @@ class GraphView:
     self_loops: bool = True
     direction: str = "given"
     order: int = 0  # K > 0: the first layer multiplies by the mean of Â⁰ … Âᴷ
+    norm: str = "sym"  # "sym": D^-½ A D^-½; "row": D⁻¹ A
 
     @classmethod
     def of(cls, config: MethodConfig) -> GraphView:
         """The view that a configuration asks for."""
-        return cls(config.self_loops, config.direction, config.mean_order)
+        return cls(
+            config.self_loops,
+            config.direction,
+            config.mean_order,
+            config.adjacency_norm,
+        )
 
     def adjacency(self, data: Data) -> CSR:
         """Â of a graph, n×n (n×2n for ``apart``), O(E log E)."""
@@ -52,10 +58,12 @@ class GraphView:
             edges, weight = mirrored(edges, weight, n)
         if self.direction == "out":
             edges = edges.flip(0)
-        adj = normalized_adjacency(edges, n, weight, self.self_loops)
+        adj = normalized_adjacency(edges, n, weight, self.self_loops, self.norm)
         if self.direction != "apart":
             return adj
-        out = normalized_adjacency(edges.flip(0), n, weight, self.self_loops)
+        out = normalized_adjacency(
+            edges.flip(0), n, weight, self.self_loops, self.norm
+        )
         return CSR.from_scipy(sp.hstack([adj.to_scipy(), out.to_scipy()]))
 
     def inputs(self, data: Data, scaler: FeatureScaler) -> GraphInputs:

@@ -23,6 +23,7 @@ _CLASSIFIERS: Mapping[str, str] = {
     "gat": "elugcn.baselines.gat:GAT",
     "appnp": "elugcn.baselines.appnp:APPNP",
     "sgc": "elugcn.baselines.sgc:SGC",
+    "linear": "elugcn.baselines.linear:Linear",
     "cs": "elugcn.baselines.correct_smooth:CorrectSmooth",
     "grand": "elugcn.baselines.grand:GRAND",
     "gprgnn": "elugcn.baselines.gprgnn:GPRGNN",

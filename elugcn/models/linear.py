@@ -1,0 +1,145 @@
+"""Linear graph models in closed form, by conjugate gradients.
+
+    Ŷ = F W,    min_W Σᵢ dᵢ ‖(F W)ᵢ − yᵢ‖² + λ ‖W‖²
+
+F = [s₀ P₀ X, s₁ P₁ X, …], where every Pₖ is a power of A or its personalised PageRank.
+F is never formed: an iteration multiplies by A, X and their transposes, which costs
+O(nnz(X)·c + K·nnz(A)·c), as much as an epoch of a linear GCN. The iterates go from
+smooth solutions to exact ones, so stopping early regularises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from elugcn.engine import CSR, Features
+
+# Random vectors that estimate the norm of a block.
+_PROBES = 16
+# Smallest divisor, for columns that are solved exactly.
+_TINY = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """[s₀ Aᵏ⁰ X, s₁ Aᵏ¹ X, …] for some powers, or the PageRank of X.
+
+    Attributes:
+        x: X, n×d.
+        adj: A, n×n; not read where no power is above 0.
+        powers: k₀ < k₁ < …; with ``alpha`` one number, the steps.
+        alpha: Above 0: Σₖ α(1−α)ᵏ Aᵏ X, up to the last step.
+        scales: s₀, s₁, …; empty: 1.
+    """
+
+    x: Features
+    adj: CSR
+    powers: tuple[int, ...] = (0,)
+    alpha: float = 0.0
+    scales: tuple[float, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return self.x.shape[1] * len(self.powers)
+
+    def __matmul__(self, W: Tensor) -> Tensor:
+        """F W by Horner's scheme, n×c."""
+        parts = W.chunk(len(self.powers))
+        if self.scales:
+            parts = tuple(s * w for s, w in zip(self.scales, parts, strict=True))
+        products = (self.x @ torch.cat(parts, dim=1)).chunk(len(parts), dim=1)
+        terms = dict(zip(self.powers, products, strict=True))
+        total = last = terms[self.powers[-1]]
+        for k in reversed(range(self.powers[-1])):
+            total = self._step(self.adj, total, last)
+            if k in terms:
+                total = total + terms[k]
+        return total
+
+    def transposed(self, R: Tensor) -> Tensor:
+        """Fᵀ R, width×c."""
+        walked, parts = R, []
+        for k in range(self.powers[-1] + 1):
+            if k:
+                walked = self._step(self.adj.T, walked, R)
+            if k in self.powers:
+                scale = self.scales[len(parts)] if self.scales else 1.0
+                parts.append(scale * walked)
+        gathered: Tensor = self.x.T @ torch.cat(parts, dim=1)
+        return torch.cat(gathered.chunk(len(parts), dim=1))
+
+    def balanced(self, generator: torch.Generator) -> Block:
+        """The block with parts of equal norm √n; random probes estimate the norms."""
+        n, d = self.x.shape
+        signs = 2.0 * torch.randint(2, (d, _PROBES), generator=generator) - 1
+        scales = []
+        for power in self.powers:
+            part = replace(self, powers=(power,), scales=())
+            norm = float((part @ signs).norm()) / _PROBES**0.5
+            scales.append(n**0.5 / norm if norm > 0 else 0.0)
+        return replace(self, scales=tuple(scales))
+
+    def _step(self, adj: CSR, z: Tensor, start: Tensor) -> Tensor:
+        z = adj @ z.contiguous()
+        return torch.lerp(z, start, self.alpha) if self.alpha else z
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFeatures:
+    """F = [F₁, F₂, …] as an operator."""
+
+    blocks: Sequence[Block]
+
+    def __matmul__(self, W: Tensor) -> Tensor:
+        """F W, n×c."""
+        parts = W.split([block.width for block in self.blocks])
+        first, *others = (b @ w for b, w in zip(self.blocks, parts, strict=True))
+        return sum(others, first)
+
+    def transposed(self, R: Tensor) -> Tensor:
+        """Fᵀ R, width×c."""
+        return torch.cat([block.transposed(R) for block in self.blocks])
+
+    def balanced(self) -> LinearFeatures:
+        """The same with parts of equal norm."""
+        generator = torch.Generator().manual_seed(0)
+        return LinearFeatures([block.balanced(generator) for block in self.blocks])
+
+
+def conjugate_gradients(
+    features: LinearFeatures, Y: Tensor, d: Tensor, iterations: int, ridge: float
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Solve (FᵀDF + λI) W = FᵀDY for all columns of Y at once.
+
+    Args:
+        features: F.
+        Y: Targets, n×c.
+        d: Weight of each node, (n,); nodes of weight 0 are not used.
+        iterations: At most.
+        ridge: λ as a share of the first Rayleigh quotient of FᵀDF.
+
+    Yields:
+        W and F W after each iteration.
+    """
+    d = d.unsqueeze(1)
+    R = features.transposed(d * Y)
+    W, P, scores = torch.zeros_like(R), R, torch.zeros_like(Y)
+    size = R.square().sum(dim=0)
+    penalty = None
+    for _ in range(iterations):
+        Q = features @ P
+        curvature = (d * Q.square()).sum(dim=0)
+        length = P.square().sum(dim=0)
+        if penalty is None:
+            penalty = ridge * float(curvature.sum() / length.sum().clamp_min(_TINY))
+        step = size / (curvature + penalty * length).clamp_min(_TINY)
+        W, scores = W + step * P, scores + step * Q
+        yield W, scores
+        R = R - step * (features.transposed(d * Q) + penalty * P)
+        before, size = size, R.square().sum(dim=0)
+        P = R + (size / before.clamp_min(_TINY)) * P
