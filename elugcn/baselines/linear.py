@@ -1,32 +1,35 @@
-"""Ridge regression on propagated features, stopped early: a linear graph model.
+"""Linear: ridge regression on propagated features, stopped early.
 
     F = [X, A X, … Aᴷ X],    min_W ‖F W − Y‖² + λ ‖W‖²
 
-Conjugate gradients solve it in as many steps as an epoch takes (``models/linear.py``).
-Validation chooses the step. A softmax with a fitted temperature makes probabilities of
-the scores. With ``pseudo_weight`` ELU nodes (Definition 1) become further targets.
+Conjugate gradients solve it, and an iteration costs as much as an epoch of a linear GCN
+(``models/linear.py``). Validation chooses the iterate. A softmax with a temperature
+that is fitted on validation makes probabilities of the scores. With ``pseudo_weight``
+ELU nodes (Definition 1) are further targets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 import torch.nn.functional as F
+from pydantic import model_validator
 from torch import Tensor
 from torch_geometric.data import Data
 
-from elugcn.baselines.search import choices, graph_choices
+from elugcn.baselines.common import choices
 from elugcn.data.scaling import FeatureScaler
 from elugcn.elu.label_propagation import one_hot_rows, propagate_labels
-from elugcn.elu.self_training import pseudo_label_weights
-from elugcn.elu.utilization import definition_one
+from elugcn.elu.objective import pseudo_label_weights
+from elugcn.elu.utilization import LabelUtilization, definition_one
 from elugcn.engine import CSR, Features
 from elugcn.methods.contract import FitContext, FitResult, Method, Model
 from elugcn.methods.options import (
     Count,
+    Direction,
     MethodConfig,
     NonNegative,
     Positive,
@@ -38,88 +41,101 @@ from elugcn.methods.problem import GraphTraits, GraphView, Problem
 from elugcn.models.linear import Block, LinearFeatures, conjugate_gradients
 
 TEMPERATURES = torch.logspace(-0.5, 2.0, 26)
+UNCALIBRATED = 10.0  # the temperature without validation nodes
 
 
 class LinearConfig(MethodConfig):
     """Options of the linear model."""
 
+    # "apart": the rows of A in both directions; for inputs="edges" with order=1.
+    direction: Direction | Literal["apart"] = "given"  # type: ignore[assignment]
     self_loops: bool = False
     norm: Literal["sym", "row"] = "sym"  # A: D^-½ A D^-½, or the neighbours' mean
     form: Literal["power", "concat", "pagerank"] = "concat"  # Aᴷ X, [X … Aᴷ X], PPR
     order: Steps = 2  # K
-    own: bool = True  # with "concat": F has X itself
-    alpha: Probability = 0.1  # restart probability of "pagerank"
-    features: Literal["x", "edges", "both"] = "x"  # "edges": rows of A instead of X
+    own: bool = True  # with form="concat": F contains X itself
+    alpha: Probability = 0.1  # restart probability of form="pagerank"
+    inputs: Literal["features", "edges", "both"] = "features"  # "edges": rows of A
     iterations: Count = 40  # at most; validation chooses
+    patience: Steps = 10  # iterations without improvement after which it stops
     ridge: Positive = 1e-3  # λ as a share of the first Rayleigh quotient
-    pseudo_weight: NonNegative = 0.0  # total weight of ELU targets; labels: 1
+    pseudo_weight: NonNegative = 0.0  # total weight of ELU targets; that of labels is 1
     rounds: Count = 1  # of ELU targets
+
+    @model_validator(mode="after")
+    def _check_direction(self) -> Self:
+        if self.direction == "apart" and (self.inputs != "edges" or self.order > 1):
+            raise ValueError("direction='apart' needs inputs='edges' and order=1")
+        return self
 
     @property
     def adjacency_norm(self) -> str:
         """How A is normalised."""
         return self.norm
 
+    @property
+    def powers(self) -> tuple[int, ...]:
+        """Which powers of A are in F."""
+        if self.form != "concat":
+            return (self.order,)
+        return tuple(range(0 if self.own else min(1, self.order), self.order + 1))
+
     def operator(self, x: Features, adj: CSR) -> LinearFeatures:
-        """F for a graph."""
-        powers = (self.order,)
-        if self.form == "concat":
-            powers = tuple(range(0 if self.own else min(1, self.order), self.order + 1))
+        """F of a graph."""
         alpha = self.alpha if self.form == "pagerank" else 0.0
-        of_x = Block(x, adj, powers, alpha)
-        # Row i of A² A is a node's neighbourhood in three steps: A has one step already.
-        of_edges = Block(adj, adj, tuple(range(max(1, self.order))))
-        blocks = {"x": [of_x], "edges": [of_edges], "both": [of_edges, of_x]}
-        return LinearFeatures(blocks[self.features])
+        blocks = []
+        if self.inputs != "features":
+            # A row of A is itself a propagation, so powers begin one step later.
+            blocks.append(Block(adj, adj, tuple(range(max(1, self.order)))))
+        if self.inputs != "edges":
+            blocks.append(Block(x, adj, self.powers, alpha))
+        return LinearFeatures(blocks)
 
 
 @dataclass(frozen=True)
-class Solution:
-    """The iterate that validation prefers.
+class Targets:
+    """What the scores of each node should be, n×c, and how much a node counts."""
 
-    Attributes:
-        W: Weights.
-        logits: Of every node, n×c.
-        temperature: What scores were multiplied by.
-        val_loss: Log-loss of the validation nodes.
-        history: One record per iteration.
-        best: Which iteration it is, from 0.
-    """
+    scores: Tensor
+    weight: Tensor  # (n,)
+    prior: Tensor  # mean of the labels, (c,), which W does not have to explain
 
-    W: Tensor
-    logits: Tensor
-    temperature: float
-    val_loss: float
-    history: list[dict[str, float]]
-    best: int
+    @classmethod
+    def of(cls, problem: Problem) -> Targets:
+        """The training labels; their weights sum to 1."""
+        labels = one_hot_rows(problem.train_labels, problem.num_classes)
+        weight = problem.train_mask.float() / max(1, problem.train_index.numel())
+        return cls(labels, weight, weight @ labels)
+
+    def with_elu_nodes(
+        self, problem: Problem, utilization: LabelUtilization, total_weight: float
+    ) -> Targets:
+        """The same with the pseudo-labels of ELU nodes (Definition 1)."""
+        pseudo = pseudo_label_weights(utilization, problem.train_mask, total_weight)
+        if pseudo is None:
+            return self
+        expanded = one_hot_rows(utilization.gcn, problem.num_classes)
+        scores = torch.where(problem.train_mask[:, None], self.scores, expanded)
+        return Targets(scores, self.weight + pseudo, self.prior)
 
 
 @dataclass
 class LinearModel(Model):
-    """W, with the scaling of features.
-
-    Attributes:
-        config: The options.
-        W: Weights.
-        prior: Mean of the targets, (c,).
-        temperature: What scores are multiplied by.
-        scales: Of each part of F.
-        scaler: How features are scaled.
-    """
+    """W, with the scaling of features."""
 
     config: LinearConfig
     W: Tensor
     prior: Tensor
-    temperature: float
-    scales: tuple[float, ...]
+    temperature: float  # what scores are multiplied by
+    scales: tuple[float, ...]  # of each part of F
     scaler: FeatureScaler
 
     def logits(self, data: Data) -> Tensor:
         """Logits n×c of a graph with the same features."""
         inputs = GraphView.of(self.config).inputs(data, self.scaler)
         assert isinstance(inputs.adj, CSR)
-        (block,) = self.config.operator(inputs.x, inputs.adj).blocks
-        scores = Block(block.x, block.adj, block.powers, block.alpha, self.scales) @ self.W
+        (b,) = self.config.operator(inputs.x, inputs.adj).blocks
+        scores = Block(b.x, b.adj, b.powers, b.alpha, self.scales) @ self.W
         return self.temperature * (scores + self.prior)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -148,47 +164,21 @@ class Linear(Method[LinearConfig]):
         self, problem: Problem, config: LinearConfig, context: FitContext
     ) -> FitResult:
         """Solve; with ``pseudo_weight`` solve again with ELU nodes as targets."""
-        with context.stage("train"), torch.no_grad():
-            operator = config.operator(problem.x, problem.adj).balanced()
-            labels = one_hot_rows(problem.train_labels, problem.num_classes)
-            prior = labels.sum(dim=0) / max(1, problem.train_index.numel())
-            weight = problem.train_mask.float() / max(1, problem.train_index.numel())
-            solution = solve(operator, problem, config, labels, prior, weight)
-            utilization = None
-            if config.pseudo_weight:
-                lpa = propagate_labels(
-                    problem.label_adj, problem.train_labels, problem.num_classes
-                )
-                for _ in range(config.rounds):
-                    utilization = definition_one(lpa, solution.logits)
-                    pseudo = pseudo_label_weights(
-                        utilization, problem.train_mask, config.pseudo_weight
-                    )
-                    if pseudo is None:
-                        break
-                    targets = one_hot_rows(utilization.gcn, problem.num_classes)
-                    targets = torch.where(problem.train_mask[:, None], labels, targets)
-                    solution = solve(
-                        operator, problem, config, targets, prior, weight + pseudo
-                    )
-        model = None
-        if config.features == "x":
-            scales = operator.blocks[0].scales
-            model = LinearModel(
-                config, solution.W, prior, solution.temperature, scales, problem.scaler
+        labels = Targets.of(problem)
+        result = solve(problem, config, context, labels)
+        if not config.pseudo_weight:
+            return result
+        with context.clock("utilization"):
+            lpa = propagate_labels(
+                problem.label_adj, problem.train_labels, problem.num_classes
             )
-        return FitResult(
-            logits=solution.logits,
-            epochs=len(solution.history),
-            history=solution.history,
-            seconds=context.seconds,
-            model=model,
-            label_utilization=utilization,
-            metadata={
-                "best_epoch": solution.best,
-                "temperature": solution.temperature,
-            },
-        )
+        for _ in range(config.rounds):
+            utilization = definition_one(lpa, result.logits)
+            weight = config.pseudo_weight
+            targets = labels.with_elu_nodes(problem, utilization, weight)
+            result = solve(problem, config, context, targets)
+            result.label_utilization = utilization
+        return result
 
     def restore(
         self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]
@@ -205,27 +195,32 @@ class Linear(Method[LinearConfig]):
 
     def space(self, trial: Any, traits: GraphTraits) -> dict[str, Any]:
         """Scaling, propagation and ELU targets."""
-        options = graph_choices(trial, traits) | choices(
-            trial,
-            form=("power", "concat", "pagerank"),
-            norm=("sym", "row"),
-            self_loops=(False, True),
-            pseudo_weight=(0.0, 1.0, 4.0),
-        )
-        orders = {"power": (0, 1, 2, 4), "concat": (1, 2), "pagerank": (10,)}
-        name = f"order of {options['form']}"
-        options["order"] = trial.suggest_categorical(name, orders[options["form"]])
-        return options
+        values: dict[str, Any] = {
+            "feature_norm": ("auto", "column", "tfidf", "none"),
+            "form": ("power", "concat", "pagerank"),
+            "norm": ("sym", "row"),
+            "self_loops": (False, True),
+            "order": (1, 2, 4, 8),
+            "inputs": ("features", "edges", "both"),
+            "pseudo_weight": (0.0, 1.0, 4.0),
+        }
+        if traits.directed:
+            values["direction"] = ("out", "both")
+        return choices(trial, values)
+
+    def starting_points(self, traits: GraphTraits) -> list[dict[str, Any]]:
+        """Three neighbourhoods of X, and the edges themselves."""
+        return [
+            {"feature_norm": "tfidf"},
+            {"inputs": "edges"},
+            {"feature_norm": "column", "norm": "row"},
+        ]
 
 
+@torch.no_grad()
 def solve(
-    operator: LinearFeatures,
-    problem: Problem,
-    config: LinearConfig,
-    targets: Tensor,
-    prior: Tensor,
-    weight: Tensor,
-) -> Solution:
+    problem: Problem, config: LinearConfig, context: FitContext, targets: Targets
+) -> FitResult:
     """Iterate; keep what validation likes best: accuracy, then squared error.
 
     Without validation nodes the last iterate is kept.
@@ -233,29 +228,51 @@ def solve(
     val = problem.val_index
     truth = problem.y[val]
     wanted = one_hot_rows(truth, problem.num_classes)
-    best: tuple[float, float] | None = None
+    prior = targets.prior
     history: list[dict[str, float]] = []
-    kept = (torch.empty(0), torch.empty(0), 0)
-    iterates = conjugate_gradients(
-        operator, targets - prior, weight, config.iterations, config.ridge
+    best: tuple[float, float] | None = None
+    kept, at = (torch.empty(0), torch.empty(0)), 0
+    with context.clock("train"):
+        operator = config.operator(problem.x, problem.adj).balanced()
+        centred = targets.scores - prior
+        for i, (W, scores) in enumerate(
+            conjugate_gradients(
+                operator, centred, targets.weight, config.iterations, config.ridge
+            )
+        ):
+            seen = scores[val] + prior
+            accuracy = float((seen.argmax(dim=1) == truth).double().mean())
+            error = float((seen - wanted).square().sum(dim=1).mean())
+            loss = float(targets.weight @ (scores - centred).square().sum(dim=1))
+            history.append(
+                {"epoch": i, "loss": loss, "val_accuracy": accuracy, "val_loss": error}
+            )
+            if best is None or not len(val) or (accuracy, -error) > best:
+                best, kept, at = (accuracy, -error), (W, scores), i
+            elif config.patience and i - at >= config.patience:
+                break
+        W, scores = kept
+        logits = scores + prior
+        temperature = calibrate(logits[val], truth)
+    model = None
+    if config.inputs == "features":
+        scales = operator.blocks[0].scales
+        model = LinearModel(
+            config, W.cpu(), prior.cpu(), temperature, scales, problem.scaler
+        )
+    return FitResult(
+        logits=temperature * logits,
+        epochs=len(history),
+        history=history,
+        seconds=context.seconds,
+        model=model,
+        metadata={"best_epoch": at, "temperature": temperature},
     )
-    for i, (W, scores) in enumerate(iterates):
-        seen = scores[val] + prior
-        error = float((seen - wanted).square().sum(dim=1).mean())
-        accuracy = float((seen.argmax(dim=1) == truth).double().mean())
-        history.append({"epoch": i, "val_accuracy": accuracy, "val_loss": error})
-        if best is None or not len(val) or (accuracy, -error) > best:
-            best, kept = (accuracy, -error), (W, scores, i)
-    W, scores, at = kept
-    logits = scores + prior
-    temperature, loss = calibrate(logits[val], truth)
-    return Solution(W, temperature * logits, temperature, loss, history, at)
 
 
-def calibrate(scores: Tensor, truth: Tensor) -> tuple[float, float]:
-    """The factor under which softmax(scores) has the least log-loss, and that loss."""
+def calibrate(scores: Tensor, truth: Tensor) -> float:
+    """The factor under which softmax(scores) has the least log-loss."""
     if not truth.numel():
-        return 10.0, float("nan")
+        return UNCALIBRATED
     losses = torch.stack([F.cross_entropy(t * scores, truth) for t in TEMPERATURES])
-    at = int(losses.argmin())
-    return float(TEMPERATURES[at]), float(losses[at])
+    return float(TEMPERATURES[int(losses.argmin())])

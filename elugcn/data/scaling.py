@@ -12,7 +12,7 @@ from torch import Tensor
 from elugcn.data.features import blocks, sparse_rows
 from elugcn.errors import InputError
 
-KINDS = ("auto", "row", "standard", "none")
+KINDS = ("auto", "row", "standard", "column", "tfidf", "none")
 
 # Bags of words have fewer non-zero values than this.
 _SPARSE = 0.25
@@ -26,6 +26,9 @@ class FeatureScaler:
     - ``standard``: columns get mean 0 and variance 1 (numbers of different units).
       This makes a sparse matrix dense and is refused if it would not fit.
     - ``mixed``: as ``standard``, but 0/1 columns are kept.
+    - ``column``: columns are divided by their standard deviation; zeros stay zeros.
+    - ``tfidf``: columns are multiplied by their inverse document frequency
+      log((1+n)/(1+count)) + 1 (rare words count more); then rows get length 1.
     - ``none``: as given.
 
     ``auto`` decides by column. It takes ``row`` for sparse matrices and for mostly
@@ -36,7 +39,7 @@ class FeatureScaler:
 
     kind: str
     mean: Tensor | None = None  # of each column, for standard and mixed
-    std: Tensor | None = None
+    std: Tensor | None = None  # what columns are divided by
 
     @classmethod
     def fit(cls, x: Tensor, kind: str = "auto") -> FeatureScaler:
@@ -45,8 +48,12 @@ class FeatureScaler:
             raise InputError(f"feature_norm={kind!r}: expected {', '.join(KINDS)}")
         if kind == "auto":
             kind = _choose(x)
-        if kind not in ("standard", "mixed"):
+        if kind in ("row", "none"):
             return cls(kind)
+        if kind == "tfidf":
+            return cls(kind, std=_inverse_idf(x))
+        if kind == "column":
+            return cls(kind, std=_column_std(x))
         dense = _dense(x)
         std, mean = _std_mean(dense)
         # The rounding error of a constant column grows with its value.
@@ -59,10 +66,13 @@ class FeatureScaler:
     def __call__(self, x: Tensor) -> Tensor:
         """The scaled features; sparse rows stay sparse, other results are dense."""
         if self.kind == "row":
-            return _row_normalize(x)
-        if self.mean is None or self.std is None:
+            return _divide_rows(x, 1)
+        if self.std is None:
             return x
-        return (_dense(x) - self.mean).div_(self.std)
+        if self.mean is not None:
+            return (_dense(x) - self.mean).div_(self.std)
+        x = _divide_columns(x, self.std)
+        return _divide_rows(x, 2) if self.kind == "tfidf" else x
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and JSON values to rebuild it from."""
@@ -77,9 +87,12 @@ class FeatureScaler:
         """The inverse of ``state``."""
         kind = facts["kind"]
         mean, std = tensors.get("scaler.mean"), tensors.get("scaler.std")
-        measured = mean is not None and std is not None
-        kinds = ("standard", "mixed") if measured else ("row", "none")
-        if kind not in kinds:
+        kinds = {
+            (False, False): ("row", "none"),
+            (False, True): ("column", "tfidf"),
+            (True, True): ("standard", "mixed"),
+        }
+        if kind not in kinds.get((mean is not None, std is not None), ()):
             raise ValueError("the saved feature scaling is incomplete")
         return cls(kind, mean, std)
 
@@ -136,12 +149,44 @@ def _dense(x: Tensor) -> Tensor:
     return x.to_dense()
 
 
-def _row_normalize(x: Tensor) -> Tensor:
+def _column_std(x: Tensor) -> Tensor:
+    """Standard deviation of each column, 1 for constant ones; sparse rows stay so."""
     if x.layout == torch.strided:
-        total = x.abs().sum(dim=1, keepdim=True)
-        return x / torch.where(total > 0, total, 1)
+        std, mean = _std_mean(x)
+    else:
+        n, d = x.shape
+        value = x.values().double()
+        sums = torch.zeros(2, d, dtype=torch.float64)
+        sums.index_add_(1, x.col_indices(), torch.stack([value, value.square()]))
+        mean, square = sums / n
+        std = (square - mean.square()).clamp(min=0).sqrt()
+    return torch.where(std <= 1e-6 * mean.abs() + 1e-12, 1, std).float()
+
+
+def _inverse_idf(x: Tensor) -> Tensor:
+    """1 / (log((1+n)/(1+count)) + 1) of each column; count: its non-zero values."""
+    n, d = x.shape
+    if x.layout == torch.strided:
+        count = torch.count_nonzero(x, dim=0)
+    else:
+        count = torch.bincount(x.col_indices()[x.values() != 0], minlength=d)
+    return 1 / (torch.log((1 + n) / (1 + count)) + 1)
+
+
+def _divide_columns(x: Tensor, divisor: Tensor) -> Tensor:
+    if x.layout == torch.strided:
+        return x / divisor
+    value = x.values() / divisor[x.col_indices()]
+    return sparse_rows(x.crow_indices(), x.col_indices(), value, x.size(1))
+
+
+def _divide_rows(x: Tensor, p: int) -> Tensor:
+    """Rows divided by their p-norm; zero rows stay."""
+    if x.layout == torch.strided:
+        norm = torch.linalg.vector_norm(x, p, dim=1, keepdim=True)
+        return x / torch.where(norm > 0, norm, 1)
     counts = x.crow_indices().diff()
     row = torch.repeat_interleave(torch.arange(x.size(0)), counts)
-    total = torch.zeros(x.size(0)).index_add_(0, row, x.values().abs())
-    scaled = x.values() / torch.where(total > 0, total, 1)[row]
+    norm = torch.zeros(x.size(0)).index_add_(0, row, x.values().abs() ** p) ** (1 / p)
+    scaled = x.values() / torch.where(norm > 0, norm, 1)[row]
     return sparse_rows(x.crow_indices(), x.col_indices(), scaled, x.size(1))

@@ -14,7 +14,7 @@ from elugcn.errors import InputError, first_problem
 from elugcn.training.loop import TrainSettings
 
 Direction = Literal["given", "both", "in", "out"]
-FeatureNorm = Literal["auto", "row", "standard", "none"]
+FeatureNorm = Literal["auto", "row", "standard", "column", "tfidf", "none"]
 # The largest whole number of an option: no count of anything is larger.
 MAX_COUNT = 2**31 - 1
 MAX_LAYERS = 1000

@@ -61,9 +61,7 @@ class GraphView:
         adj = normalized_adjacency(edges, n, weight, self.self_loops, self.norm)
         if self.direction != "apart":
             return adj
-        out = normalized_adjacency(
-            edges.flip(0), n, weight, self.self_loops, self.norm
-        )
+        out = normalized_adjacency(edges.flip(0), n, weight, self.self_loops, self.norm)
         return CSR.from_scipy(sp.hstack([adj.to_scipy(), out.to_scipy()]))
 
     def inputs(self, data: Data, scaler: FeatureScaler) -> GraphInputs:

@@ -18,29 +18,19 @@ from torch import Tensor
 
 from elugcn.engine import CSR, Features
 
-# Random vectors that estimate the norm of a block.
-_PROBES = 16
-# Smallest divisor, for columns that are solved exactly.
-_TINY = 1e-30
+PROBES = 16  # random vectors that estimate the norm of a part
+TINY = 1e-30  # smallest divisor, for columns of Y that are solved exactly
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """[s₀ Aᵏ⁰ X, s₁ Aᵏ¹ X, …] for some powers, or the PageRank of X.
+    """[s₀ Aᵏ⁰ X, s₁ Aᵏ¹ X, …] for some powers, or the PageRank of X."""
 
-    Attributes:
-        x: X, n×d.
-        adj: A, n×n; not read where no power is above 0.
-        powers: k₀ < k₁ < …; with ``alpha`` one number, the steps.
-        alpha: Above 0: Σₖ α(1−α)ᵏ Aᵏ X, up to the last step.
-        scales: s₀, s₁, …; empty: 1.
-    """
-
-    x: Features
-    adj: CSR
-    powers: tuple[int, ...] = (0,)
-    alpha: float = 0.0
-    scales: tuple[float, ...] = ()
+    x: Features  # X, n×d
+    adj: CSR  # A, n×n; not read where no power is above 0
+    powers: tuple[int, ...] = (0,)  # k₀ < k₁ < …; with alpha one number, the steps
+    alpha: float = 0.0  # above 0: (1−α)ᴷAᴷX + Σₖ α(1−α)ᵏAᵏX, k < K
+    scales: tuple[float, ...] = ()  # s₀, s₁, …; empty: 1
 
     @property
     def width(self) -> int:
@@ -63,7 +53,8 @@ class Block:
 
     def transposed(self, R: Tensor) -> Tensor:
         """Fᵀ R, width×c."""
-        walked, parts = R, []
+        walked = R
+        parts: list[Tensor] = []
         for k in range(self.powers[-1] + 1):
             if k:
                 walked = self._step(self.adj.T, walked, R)
@@ -76,12 +67,15 @@ class Block:
     def balanced(self, generator: torch.Generator) -> Block:
         """The block with parts of equal norm √n; random probes estimate the norms."""
         n, d = self.x.shape
-        signs = 2.0 * torch.randint(2, (d, _PROBES), generator=generator) - 1
+        signs = 2.0 * torch.randint(2, (d, PROBES), generator=generator) - 1
+        walked = start = self.x @ signs.to(self.adj.value.device)
         scales = []
-        for power in self.powers:
-            part = replace(self, powers=(power,), scales=())
-            norm = float((part @ signs).norm()) / _PROBES**0.5
-            scales.append(n**0.5 / norm if norm > 0 else 0.0)
+        for k in range(self.powers[-1] + 1):
+            if k:
+                walked = self._step(self.adj, walked, start)
+            if k in self.powers:
+                norm = float(walked.norm()) / PROBES**0.5
+                scales.append(n**0.5 / norm if norm > 0 else 0.0)
         return replace(self, scales=tuple(scales))
 
     def _step(self, adj: CSR, z: Tensor, start: Tensor) -> Tensor:
@@ -97,9 +91,11 @@ class LinearFeatures:
 
     def __matmul__(self, W: Tensor) -> Tensor:
         """F W, n×c."""
-        parts = W.split([block.width for block in self.blocks])
-        first, *others = (b @ w for b, w in zip(self.blocks, parts, strict=True))
-        return sum(others, first)
+        scores, start = torch.zeros(()), 0
+        for block in self.blocks:
+            stop = start + block.width
+            scores, start = scores.to(W.device) + block @ W[start:stop], stop
+        return scores
 
     def transposed(self, R: Tensor) -> Tensor:
         """Fᵀ R, width×c."""
@@ -136,10 +132,10 @@ def conjugate_gradients(
         curvature = (d * Q.square()).sum(dim=0)
         length = P.square().sum(dim=0)
         if penalty is None:
-            penalty = ridge * float(curvature.sum() / length.sum().clamp_min(_TINY))
-        step = size / (curvature + penalty * length).clamp_min(_TINY)
+            penalty = ridge * float(curvature.sum() / length.sum().clamp_min(TINY))
+        step = size / (curvature + penalty * length).clamp_min(TINY)
         W, scores = W + step * P, scores + step * Q
         yield W, scores
         R = R - step * (features.transposed(d * Q) + penalty * P)
         before, size = size, R.square().sum(dim=0)
-        P = R + (size / before.clamp_min(_TINY)) * P
+        P = R + (size / before.clamp_min(TINY)) * P

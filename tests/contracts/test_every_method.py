@@ -33,6 +33,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gat": {"heads": 3, "out_heads": 2, "lr": 0.02},
     "appnp": {"steps": 4, "alpha": 0.3},
     "sgc": {"order": 3},
+    "linear": {"order": 3, "feature_norm": "column", "pseudo_weight": 1.0},
     "cs": {"smoothing_steps": 7},
     "grand": {"order": 3, "norm": "layer", "draws": 2},
     "gprgnn": {"steps": 4, "alpha": 0.3},
@@ -97,7 +98,7 @@ def test_the_seed_decides(method: str) -> None:
     )
     assert torch.isfinite(one).all()
     assert torch.equal(one, again)
-    assert torch.equal(one, other) == (method == "lpa")  # it has no weights
+    assert torch.equal(one, other) == (method in ("lpa", "linear"))
 
 
 @EVERY

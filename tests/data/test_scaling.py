@@ -6,6 +6,7 @@ import numpy as np
 import psutil
 import pytest
 import torch
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 
@@ -107,3 +108,27 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"'standard' makes 300×40 sparse .*'row' or"):
         FeatureScaler.fit(sparse, "standard")
     FeatureScaler.fit(sparse)(sparse)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_and_words_agree_with_scikit_learn(sparse: bool) -> None:
+    def given(x: Any) -> Tensor:
+        return tensor(x).to_sparse_csr() if sparse else tensor(x)
+
+    new = 2 * TABLE[:9]
+    x = np.hstack([TABLE, np.ones((300, 1), np.float32)])  # a constant column is kept
+    scaler = FeatureScaler.fit(given(x), "column")
+    reference = StandardScaler(with_mean=False).fit(x.astype(np.float64))
+    found = scaler(given(np.hstack([new, np.ones((9, 1), np.float32)])))
+    assert (found.layout == torch.sparse_csr) == sparse
+    expected = reference.transform(np.hstack([new, np.ones((9, 1))]))
+    np.testing.assert_allclose(found.to_dense(), expected, rtol=1e-4)
+
+    scaler = FeatureScaler.fit(given(WORDS), "tfidf")
+    words = TfidfTransformer().fit(WORDS)
+    expected = words.transform(WORDS[:9]).toarray()
+    found = scaler(given(WORDS[:9]))
+    assert (found.layout == torch.sparse_csr) == sparse
+    np.testing.assert_allclose(found.to_dense(), expected, rtol=1e-5, atol=1e-7)
+    again = FeatureScaler.restore(*scaler.state())(given(WORDS[:9]))
+    torch.testing.assert_close(again.to_dense(), found.to_dense())
