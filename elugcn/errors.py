@@ -14,6 +14,10 @@ class InputError(ValueError):
     """
 
 
+class CollapseWarning(UserWarning):
+    """A model predicts fewer classes than the training labels have."""
+
+
 class MissingExtraError(ImportError):
     """An optional dependency is absent; the message names the extra that has it."""
 

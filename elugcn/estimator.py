@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -17,12 +18,13 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
 from elugcn.api import MAX_SEED, Fitted, fit, load, resolve_config, save
-from elugcn.api.fitting import check_seed, is_whole
+from elugcn.api.fitting import ClassWeight, check_seed, is_whole
 from elugcn.data.convert import to_data
 from elugcn.data.datasets import dataset_info
 from elugcn.data.labels import check_labels, encode_labels
 from elugcn.data.validation import check_data
 from elugcn.errors import InputError
+from elugcn.methods.metrics import check_classes, check_metric, score
 from elugcn.methods.options import unknown_option
 from elugcn.methods.registry import get_method, resolve_name
 from elugcn.training.progress import default_progress
@@ -42,6 +44,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method: ``"auto"`` tries several methods and lets validation choose;
             ``"elu-gcn"`` is the method of the paper. ``elugcn.methods.registry`` has
             every name.
+        metric: What validation selects by and ``score`` returns: ``"accuracy"``,
+            ``"balanced_accuracy"``, ``"f1_macro"``, ``"roc_auc"`` or
+            ``"average_precision"``, as scikit-learn defines them.
+        class_weight: Weights of the classes in training: a mapping from classes to
+            numbers (1 where there is none), or ``"balanced"``: all weigh the same.
         preset: Name of a dataset whose tuned options are the starting point.
         directed: Keep the direction of the edges of an adjacency. A ``Data`` object
             says it by its attribute ``directed``. Other graphs are read like the
@@ -73,6 +80,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         method: str = "auto",
         *,
+        metric: str = "accuracy",
+        class_weight: ClassWeight = None,
         preset: str | None = None,
         directed: bool = False,
         features: str | None = None,
@@ -85,6 +94,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         self.method = method
+        self.metric = metric
+        self.class_weight = class_weight
         self.preset = preset
         self.directed = directed
         self.features = features
@@ -172,6 +183,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_threads=self.n_threads,
             progress=default_progress(quiet=not self.verbose),
             metadata=reading | {"feature_names": _column_names(X)},
+            metric=self.metric,
+            class_weight=self.class_weight,
         )
         return self._keep(fitted)
 
@@ -207,28 +220,34 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[best])
 
     def score(self, X: Any = None, y: Any = None, *, adjacency: Any = None) -> float:
-        """Accuracy: ``score(mask)`` on the fitted graph, ``score(X, y)`` on another.
+        """The metric: ``score(mask)`` on the fitted graph, ``score(X, y)`` on another.
 
         Nodes without a label do not count. Without arguments: the test nodes, or all
         labelled nodes if there are none.
         """
         check_is_fitted(self, "fitted_")
-        data = self.fitted_.data
+        check_metric(self.metric)
         if y is not None:
-            predicted = self.predict(X, adjacency=adjacency)
-            codes, classes = encode_labels(y, len(predicted))
-            known = codes.numpy() >= 0
-            right = predicted[known] == classes[codes.numpy()[known]]
+            proba = self.predict_proba(X, adjacency=adjacency)
+            codes, classes = encode_labels(y, len(proba))
+            place = {name: i for i, name in enumerate(self.classes_.tolist())}
+            # A class that the model does not know is never predicted.
+            own = [place.setdefault(name, len(place)) for name in classes.tolist()]
+            y = torch.tensor([*own, -1])[codes]
+            logits = torch.from_numpy(proba).log()
         elif isinstance(X, Data):
-            best = self.predict_proba(X).argmax(axis=1)
-            labels = check_labels(X.y, len(best), [], required=False).numpy()
-            right = (best == labels)[labels >= 0]
+            logits = torch.from_numpy(self.predict_proba(X)).log()
+            y = check_labels(X.y, len(logits), [], required=False)
         else:
-            best, labels = self.fitted_.result.logits.argmax(dim=1), data.y
-            right = (best == labels)[self._mask(X) & (labels >= 0)].numpy()
-        if not len(right):
+            logits, y = self.fitted_.result.logits, self.fitted_.data.y
+            y = torch.where(self._mask(X), y, -1)
+        known = y >= 0
+        if not bool(known.any()):
             raise InputError("score needs a labelled node; there is none")
-        return float(np.mean(right))
+        check_classes(self.metric, y[known], "nodes")
+        unknown = max(0, int(y.max()) + 1 - logits.size(1))
+        logits = F.pad(logits, (0, unknown), value=-torch.inf)
+        return score(self.metric, logits[known], y[known], logits.size(1))
 
     def save(self, folder: str | Path) -> None:
         """Write ``model.safetensors`` and ``model.json`` into a new directory."""
@@ -242,6 +261,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         params: dict[str, Any] = fitted.config.model_dump(exclude_defaults=True)
         params |= {k: fitted.metadata[k] for k in _READING if k in fitted.metadata}
         params["random_state"] = fitted.seed
+        weight: Any = fitted.class_weight
+        if isinstance(weight, list):
+            weight = dict(zip(fitted.classes.tolist(), weight, strict=True))
+        params |= {"metric": fitted.metric, "class_weight": weight}
         return cls(fitted.method, **params)._keep(fitted)
 
     def __sklearn_tags__(self) -> Any:

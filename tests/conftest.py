@@ -77,6 +77,18 @@ def checked(sbm: Callable[..., Any]) -> Callable[..., Any]:
     return lambda seed=0, **options: check_data(sbm(seed, **options))
 
 
+@pytest.fixture(scope="session")
+def uneven() -> Any:
+    """Two classes, seven nodes of the first for each of the second."""
+    from elugcn.data.datasets import load_dataset
+
+    noisy = {"feature_noise": 3.0, "homophily": 0.5, "label_rate": 0.1}
+    data = load_dataset("sbm", n=600, n_classes=8, n_features=16, **noisy)
+    data.y = (data.y == 0).long()
+    data.class_names = ["common", "rare"]
+    return data
+
+
 @pytest.fixture
 def path_graph() -> Any:
     """Six nodes in a row, two classes, worked by hand in the tests."""

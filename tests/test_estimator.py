@@ -14,6 +14,7 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 from torch_geometric.data import Batch, Data, HeteroData
@@ -78,6 +79,33 @@ def test_scores(arrays: tuple[Array, Array, sp.csr_array], data: Data) -> None:
     some = np.where(np.arange(150) < 100, y, -1)
     first = (clf.predict(X, adjacency=A) == y)[:100].mean()
     assert clf.score(X, some, adjacency=A) == pytest.approx(first)
+
+
+def test_scores_by_a_metric(data: Data, tmp_path: Path) -> None:
+    names, mask = np.array(["a", "b", "c"]), data.test_mask.numpy()
+    y, X = names[data.y.numpy()], data.x.numpy()
+    known = np.where(data.train_mask.numpy(), y, "")
+    clf = quick("sgc", metric="roc_auc", class_weight={"b": 2}, epochs=30)
+    clf.fit(X, known, adjacency=adjacency_of(data))
+
+    def truth(proba: Array, of: Array) -> Any:
+        return pytest.approx(roc_auc_score(of, proba, multi_class="ovr"), abs=1e-6)
+
+    proba = clf.predict_proba(X, adjacency=adjacency_of(data))
+    assert clf.score(X, y, adjacency=adjacency_of(data)) == truth(proba, y)
+    assert clf.score(data) == truth(proba, y)
+    some = np.where(mask, y, "")
+    found = clf.score(X, some, adjacency=adjacency_of(data))
+    assert found == truth(proba[mask], y[mask])
+    with pytest.raises(InputError, match="requires nodes of at least two classes"):
+        clf.score(X, np.where(y == "a", y, ""), adjacency=adjacency_of(data))
+    clf.save(tmp_path / "m")
+    loaded = NodeClassifier.load(tmp_path / "m")
+    weights = {"a": 1.0, "b": 2.0, "c": 1.0}
+    assert (loaded.metric, loaded.class_weight) == ("roc_auc", weights)
+    # A class that the model does not know is never predicted.
+    other = clf.set_params(metric="accuracy").score(X, np.where(mask, "z", y))
+    assert other < (~mask).mean()
 
 
 @pytest.mark.parametrize(
@@ -224,6 +252,7 @@ def test_what_the_caller_changes_later_changes_no_answer(data: Data) -> None:
 
 # Checks that do not hold, and why.
 KNOWN = {
+    "check_class_weight_classifiers": "the metric selects, whatever the weights",
     "check_methods_sample_order_invariance": "rounding depends on the order of edges",
     "check_methods_subset_invariance": "nodes are predicted from their neighbours",
     "check_classifiers_classes": "the label -1 is unknown",
@@ -362,6 +391,10 @@ PARAMETERS: dict[str, tuple[dict[str, Any], str]] = {
     "threads": ({"n_threads": 0}, "n_threads must be a whole number from 1; got 0"),
     "neighbours": ({"n_neighbors": 2.5}, "n_neighbors must be a whole number"),
     "fraction": ({"validation_fraction": 1.0}, "validation_fraction must be a number"),
+    "metric": ({"metric": "auc"}, "metric must be one of accuracy, .*; got 'auc'"),
+    "weights": ({"class_weight": "even"}, "class_weight must be 'balanced' or a map"),
+    "class": ({"class_weight": {7: 1}}, "unknown class 7; known: 0, 1, 2"),
+    "weight": ({"class_weight": {1: -1}}, "the weight of 1 must be a positive number"),
     "seed": ({"random_state": -1}, "random_state must be a whole number"),
 }
 

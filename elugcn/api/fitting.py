@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -24,15 +26,21 @@ from elugcn.api.memory import check_memory
 from elugcn.data.fingerprint import graph_fingerprint
 from elugcn.data.validation import CheckedGraph, check_data
 from elugcn.engine import CSR
-from elugcn.errors import InputError
+from elugcn.errors import CollapseWarning, InputError
 from elugcn.methods.contract import FitContext, FitResult
+from elugcn.methods.metrics import check_classes, check_metric, is_uneven, score
 from elugcn.methods.options import MethodConfig
-from elugcn.methods.problem import Problem
+from elugcn.methods.problem import Problem, balanced_weight
 from elugcn.methods.registry import get_method, resolve_name
 from elugcn.training.progress import SILENT, Progress
 from elugcn.training.threads import choose_threads, isolated_torch_state, threads
 
+_MAX_NAMES = 3  # of classes in a message
 MAX_SEED = 2**32 - 1  # what the generators of numpy and torch both take
+
+
+# Weights of classes in training: all the same, or by class.
+ClassWeight = Mapping[Any, Any] | str | None
 
 
 class GraphSummary(BaseModel):
@@ -57,10 +65,13 @@ class Fitted:
     classes: NDArray[Any]  # in the form the user gave them
     threads: int
     device: str
-    notes: tuple[str, ...] = ()  # what was unusual about the graph
+    notes: tuple[str, ...] = ()  # what was unusual about the graph or the model
     metadata: dict[str, Any] = field(default_factory=dict)  # how the graph was read
     # Class of every node by simpler models (gcn, mlp, lpa), −1 where there is none.
     baselines: dict[str, Tensor] = field(default_factory=dict)
+    metric: str = "accuracy"  # what validation selected by
+    # "balanced": every class weighed the same in all; or the weight of each class.
+    class_weight: str | list[float] | None = None
 
     @property
     def proba(self) -> Tensor:
@@ -70,6 +81,13 @@ class Fitted:
     def accuracy(self, mask: Tensor) -> float | None:
         """Share of right predictions among the labelled nodes of a mask."""
         return accuracy(self.result.logits.argmax(dim=1), self.data.y, mask)
+
+    def score(self, mask: Tensor, metric: str | None = None) -> float | None:
+        """A metric, by default the fit's own, of the labelled nodes of a mask."""
+        known = mask.cpu() & (self.data.y >= 0)
+        logits, y = self.result.logits[known], self.data.y[known]
+        found = score(metric or self.metric, logits, y, len(self.classes))
+        return None if math.isnan(found) else found
 
     @cached_property
     def graph_summary(self) -> GraphSummary:
@@ -128,6 +146,8 @@ def fit(
     progress: Progress = SILENT,
     with_baselines: bool = False,
     metadata: Mapping[str, Any] | None = None,
+    metric: str = "accuracy",
+    class_weight: ClassWeight = None,
 ) -> Fitted:
     """Fit a method to a graph.
 
@@ -144,12 +164,19 @@ def fit(
         progress: Shows how far the fit is.
         with_baselines: Train the simpler models that a report shows, too.
         metadata: How the graph was read; kept with the model.
+        metric: What validation selects by, one of ``elugcn.methods.metrics.METRICS``.
+        class_weight: Weights of the classes in training: a mapping from classes to
+            numbers (1 where there is none), or ``"balanced"``: all weigh the same.
 
     Raises:
         InputError: The graph or an option is wrong, the training would exceed the
             memory of this computer, or it diverged.
+
+    Warns:
+        CollapseWarning: The model predicts fewer classes than it has labels of.
     """
     name = resolve_name(method)
+    check_selection(name, metric, class_weight)
     config = options
     if not isinstance(config, MethodConfig):
         config = resolve_config(name, options=config)
@@ -162,7 +189,16 @@ def fit(
         graph = _without_inference_tensors(checked.data)
         if place.type == "cpu":
             check_memory(graph, config)
-        problem = Problem.of(graph, config, place)
+        problem = Problem.of(graph, config, place, metric)
+        check_classes(metric, problem.val_target)
+        classes = _class_labels(graph, problem.num_classes)
+        weights = _weights(class_weight, classes)
+        if weights == "balanced":
+            weight = balanced_weight(problem.train_target, problem.num_classes)
+            problem = replace(problem, class_weight=weight)
+        elif weights is not None:
+            weight = torch.tensor(weights, device=place)
+            problem = replace(problem, class_weight=weight)
         x, width = problem.x, getattr(config, "hidden_channels", 1)
         entries = problem.label_adj.nnz + (x.nnz if isinstance(x, CSR) else x.numel())
         count = choose_threads(entries, width, n_threads)
@@ -182,19 +218,83 @@ def fit(
             }
             if with_baselines:
                 baselines = all_baselines(name, config, problem, context, baselines)
-    return Fitted(
+    fitted = Fitted(
         method=name,
         config=config,
         seed=seed,
         data=graph,
         result=result,
-        classes=_class_labels(graph, problem.num_classes),
+        classes=classes,
         threads=count,
         device=str(place),
         notes=checked.notes,
         metadata=dict(metadata or {}),
         baselines=baselines,
+        metric=metric,
+        class_weight=weights,
     )
+    if note := collapse_note(fitted):
+        fitted.notes = (*fitted.notes, note)
+        warnings.warn(note, CollapseWarning, stacklevel=2)
+    return fitted
+
+
+def check_selection(method: str, metric: str, class_weight: ClassWeight) -> None:
+    """Refuse an unknown metric, and class weights that a method does not have."""
+    check_metric(metric)
+    if class_weight is None:
+        return
+    named = isinstance(class_weight, str) and class_weight == "balanced"
+    if not named and not isinstance(class_weight, Mapping):
+        raise InputError(
+            "class_weight must be 'balanced' or a mapping from classes to weights; "
+            f"got {class_weight!r}"
+        )
+    if not get_method(method).weighs_classes:
+        raise InputError(f"class_weight: method {method!r} has no loss to weigh")
+
+
+def _weights(given: ClassWeight, classes: NDArray[Any]) -> str | list[float] | None:
+    """A mapping as the weight of each class, 1 where it has none; else as it is."""
+    if not isinstance(given, Mapping):
+        return given
+    weights = dict.fromkeys(classes.tolist(), 1.0)
+    for name, weight in given.items():
+        if name not in weights:
+            known = ", ".join(map(repr, weights))
+            raise InputError(f"class_weight: unknown class {name!r}; known: {known}")
+        number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not number or not 0 < weight < math.inf:
+            raise InputError(
+                f"class_weight: the weight of {name!r} must be a positive number; "
+                f"got {weight!r}"
+            )
+        weights[name] = float(weight)
+    return list(weights.values())
+
+
+def collapse_note(fitted: Fitted) -> str | None:
+    """What to say if the model predicts fewer classes than it has labels of."""
+    data, predicted = fitted.data, fitted.result.logits.argmax(dim=1)
+    labels = data.y[data.train_mask]
+    c = len(fitted.classes)
+    given, found = (torch.bincount(y, minlength=c) for y in (labels, predicted))
+    missing = ((given > 0) & (found == 0)).nonzero()[:, 0].tolist()
+    if not missing:
+        return None
+    classes = data.class_names or fitted.classes
+    names = ", ".join(str(classes[k]) for k in missing[:_MAX_NAMES])
+    more = len(missing) - _MAX_NAMES
+    names += f" and {more} more" if more > 0 else ""
+    kind = get_method(fitted.method)
+    if fitted.class_weight is None and is_uneven(labels) and kind.weighs_classes:
+        advice = "class_weight='balanced' and metric='balanced_accuracy'"
+    elif hasattr(fitted.config, "lr"):
+        advice = "more epochs or a smaller lr"
+        advice += "" if kind.name == "auto" else ", or the method auto"
+    else:
+        advice = "more labels of them, or another method"
+    return f"no node is predicted as {names}, though there are labels; try {advice}"
 
 
 def predict_other(fitted: Fitted, data: Data, features: str | None = None) -> Fitted:

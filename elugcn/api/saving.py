@@ -34,6 +34,7 @@ from elugcn.elu.utilization import LabelUtilization, Utilization
 from elugcn.engine import CSR
 from elugcn.errors import InputError
 from elugcn.methods.contract import FitResult, Model
+from elugcn.methods.metrics import check_metric
 from elugcn.methods.network import below, under
 from elugcn.methods.registry import config_for, get_method
 
@@ -44,7 +45,7 @@ _MASKS = ("train_mask", "val_mask", "test_mask")
 _OF_BASELINES = [f"baselines.{name}" for name in BASELINES]
 _LABELS = ("y", "utilization.lpa", "utilization.gcn", *_OF_BASELINES)
 _SCORES = ("logits", "utilization.lpa_proba", "utilization.gcn_proba")
-_OF_THE_FIT = ("method", "seed", "threads", "device")
+_OF_THE_FIT = ("method", "seed", "threads", "device", "metric", "class_weight")
 
 # JSON has no NaN; the schema of tables may be of version 1.
 _Number = Annotated[float, BeforeValidator(lambda x: math.nan if x is None else x)]
@@ -94,6 +95,8 @@ class _Description(_Strict):
     seed: int
     threads: int
     device: str
+    metric: str = "accuracy"
+    class_weight: str | list[float] | None = None
     notes: list[str]
     reading: dict[str, Any]
     classes: _Classes
@@ -247,6 +250,7 @@ def _rebuild(description: _Description, tensors: Mapping[str, Tensor]) -> Fitted
     data = Data(y=tensors["y"], num_nodes=tensors["y"].numel())
     data.update({name: tensors[name] for name in _MASKS})
     data.update({name: x for name, x in description.graph if x is not None})
+    check_metric(description.metric)
     fitted = Fitted(
         **{name: getattr(description, name) for name in _OF_THE_FIT},
         config=config_for(description.method, description.config),

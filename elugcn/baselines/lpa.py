@@ -32,6 +32,7 @@ class LPA(Method[LPAConfig]):
 
     name = "lpa"
     summary = "labels along edges, no features"
+    weighs_classes = False
     Config = LPAConfig
 
     def fit(

@@ -112,6 +112,7 @@ class Method(ABC, Generic[ConfigT]):
     name: ClassVar[str]  # what users type
     summary: ClassVar[str]  # a few words for lists
     Config: type[ConfigT]  # the class of its options
+    weighs_classes: ClassVar[bool] = True  # False: there is no loss to weigh
 
     @abstractmethod
     def fit(self, problem: Problem, config: ConfigT, context: FitContext) -> FitResult:

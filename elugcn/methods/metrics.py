@@ -26,16 +26,27 @@ def score(metric: str, logits: Tensor, y: Tensor, num_classes: int) -> float:
     return METRICS[metric](logits, y, num_classes) if y.numel() else float("nan")
 
 
-def check_metric(metric: str, y: Tensor) -> None:
-    """Refuse an unknown metric, and one that the classes of validation don't define."""
-    if metric not in METRICS:
+def check_metric(metric: str) -> None:
+    """Refuse an unknown metric."""
+    if not isinstance(metric, str) or metric not in METRICS:
         expected = ", ".join(METRICS)
         raise InputError(f"metric must be one of {expected}; got {metric!r}")
+
+
+def check_classes(metric: str, y: Tensor, nodes: str = "validation nodes") -> None:
+    """Refuse a metric that the classes of some nodes leave undefined."""
     if metric in RANKING and y.numel() and bool((y == y[0]).all()):
         raise InputError(
-            f"metric={metric!r} needs validation nodes of at least two classes; "
-            "all have the same"
+            f"metric={metric!r} requires {nodes} of at least two classes; "
+            "all have the same class"
         )
+
+
+def is_uneven(y: Tensor) -> bool:
+    """Whether a class has more than three times the nodes of another; −1 is none."""
+    sizes = torch.bincount(y[y >= 0])
+    sizes = sizes[sizes > 0]
+    return sizes.numel() > 1 and bool(sizes.max() > 3 * sizes.min())
 
 
 def _accuracy(logits: Tensor, y: Tensor, num_classes: int) -> float:
@@ -102,5 +113,10 @@ METRICS: dict[str, Callable[[Tensor, Tensor, int], float]] = {
     "f1_macro": _f1_macro,
     "roc_auc": _roc_auc,
     "average_precision": _average_precision,
+}
+# How people read them.
+TITLES = {name: name.replace("_", " ") for name in METRICS} | {
+    "f1_macro": "macro F1",
+    "roc_auc": "ROC AUC",
 }
 RANKING = ("roc_auc", "average_precision")  # of scores; they need two classes

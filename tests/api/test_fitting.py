@@ -1,5 +1,6 @@
 """One fit: what it gives, what it refuses, and that it leaves the caller alone."""
 
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.utils.class_weight import compute_class_weight
 from torch_geometric.data import Data
 
 from elugcn import InputError
@@ -15,6 +18,7 @@ from elugcn.api.fitting import accuracy
 from elugcn.data.validation import check_data
 from elugcn.elu.label_propagation import propagate_labels
 from elugcn.engine import normalized_adjacency
+from elugcn.errors import CollapseWarning
 
 Fit = Callable[..., Fitted]
 Draw = Callable[..., Data]
@@ -118,6 +122,57 @@ def test_fits_in_threads_come_out_as_one_after_the_other(data: Data) -> None:
     with ThreadPoolExecutor(3) as pool:
         parallel = list(pool.map(logits, range(3)))
     assert all(map(torch.equal, serial, parallel))
+
+
+# Metrics and uneven classes
+
+
+@pytest.mark.parametrize("method", ["gcn", "elu-gcn"])
+def test_balanced_weights_find_the_rare_class(method: str, uneven: Data) -> None:
+    with pytest.warns(CollapseWarning) as warned:
+        plain = fit(uneven, method, {"epochs": 60}, n_threads=1)
+    expected = (
+        "no node is predicted as rare, though there are labels; "
+        "try class_weight='balanced' and metric='balanced_accuracy'"
+    )
+    assert str(warned[0].message) == plain.notes[-1] == expected
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollapseWarning)
+        weighted = fit(
+            uneven, method, {"epochs": 60}, n_threads=1,
+            metric="balanced_accuracy", class_weight="balanced",
+        )  # fmt: skip
+    test = uneven.test_mask
+    for one in (plain, weighted):
+        predicted = one.result.logits[test].argmax(dim=1)
+        expected_score = balanced_accuracy_score(uneven.y[test], predicted)
+        found = one.score(test, "balanced_accuracy")
+        assert found == pytest.approx(expected_score)
+    assert plain.score(test) == plain.accuracy(test)  # its own metric
+    assert (weighted.score(test) or 0.0) > expected_score - 1e-9 > 0.7
+    assert all("val_score" in record for record in weighted.result.history)
+
+
+def test_a_ranking_of_one_class_is_refused(uneven: Data, data: Data) -> None:
+    one = uneven.clone()
+    one.val_mask &= one.y == 0
+    with pytest.raises(InputError, match=r"^metric='roc_auc' requires validation nod"):
+        fit(one, "gcn", metric="roc_auc")
+    ranked = fit(uneven, "gcn", {"epochs": 5}, metric="roc_auc")
+    assert ranked.score(uneven.test_mask & (uneven.y == 0)) is None
+    with pytest.raises(InputError, match=r"^class_weight: method 'lpa' has no loss"):
+        fit(data, "lpa", class_weight="balanced")
+
+
+def test_class_weights_by_name(uneven: Data) -> None:
+    balanced = compute_class_weight("balanced", classes=np.arange(2),
+                                    y=uneven.y[uneven.train_mask].numpy())  # fmt: skip
+    short = {"epochs": 3}
+    one = fit(uneven, "gcn", short, class_weight="balanced")
+    two = fit(uneven, "gcn", short, class_weight=dict(enumerate(balanced)))
+    torch.testing.assert_close(one.result.logits, two.result.logits)
+    rare = fit(uneven, "gcn", short, class_weight={1: 2}).class_weight
+    assert rare == [1.0, 2.0]
 
 
 # Classes, devices, refusals

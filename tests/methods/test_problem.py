@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -16,7 +18,7 @@ from elugcn.data.validation import CheckedGraph, check_data
 from elugcn.engine import CSR, MeanPropagation, normalized_adjacency
 from elugcn.methods.backbone import GCNConfig
 from elugcn.methods.options import MethodConfig
-from elugcn.methods.problem import GraphView, Problem, mirrored
+from elugcn.methods.problem import GraphView, Problem, balanced_weight, mirrored
 
 CPU = torch.device("cpu")
 # 0 → 1 → 2, 3 → 1: pages 0 and 3 link to the same page.
@@ -99,6 +101,24 @@ def test_a_problem_by_hand() -> None:
     assert traits.directed
     # Of the edges between training nodes, 0 → 1 and 3 → 1, none joins equal classes.
     assert traits.homophily == 0.0
+
+
+def test_weights_of_classes_by_hand() -> None:
+    """Training nodes 0, 1 and 3 have the classes 0, 1 and 0."""
+    problem = Problem.of(small().data, MethodConfig(), CPU)
+    z = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
+    assert problem.train_weight is None
+    assert problem.cross_entropy(z) == F.cross_entropy(z, torch.tensor([0, 1, 0]))
+    weight = balanced_weight(problem.train_target, 3)
+    torch.testing.assert_close(weight[:2], torch.tensor([3 / 4, 3 / 2]))
+    weighted = replace(problem, class_weight=weight[:2], metric="f1_macro")
+    each = F.cross_entropy(z, torch.tensor([0, 1, 0]), reduction="none")
+    of_nodes = torch.tensor([0.75, 1.5, 0.75])
+    assert weighted.train_weight is not None
+    torch.testing.assert_close(weighted.train_weight, of_nodes)
+    torch.testing.assert_close(weighted.cross_entropy(z), (each * of_nodes).mean())
+    other = weighted.seen_with(MethodConfig(feature_norm="none"))
+    assert (other.metric, other.class_weight) == ("f1_macro", weighted.class_weight)
 
 
 def test_without_validation_nothing_is_said_of_it() -> None:

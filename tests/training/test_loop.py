@@ -138,6 +138,19 @@ def test_each_rule_prefers_another_epoch(select: str, expected: int) -> None:
     assert trained(objective, epochs=2, select=select).epoch == expected
 
 
+def test_an_own_score_selects_in_place_of_accuracy() -> None:
+    script = [(0, 1.0), (2, 1.0), (1, 1.0), (1, 2.0)]
+    scores = iter([0.1, 0.2, 0.9, 0.3])
+    objective = Scripted(script)
+    trainer = Trainer(
+        objective, settings(epochs=4), TARGET, Workspace(0), lambda z, y: next(scores)
+    )
+    trainer.run_until(4)
+    result = trainer.result()
+    assert (result.epoch, result.val_accuracy) == (2, 0.5)
+    assert [r["val_score"] for r in result.history] == [0.1, 0.2, 0.9, 0.3]
+
+
 @pytest.mark.parametrize("patience", [1, 3, 5])
 @pytest.mark.parametrize("best", [0, 2])
 def test_patience_stops_exactly_when_it_should(patience: int, best: int) -> None:
