@@ -82,7 +82,10 @@ def reproduce(
     reports: list[Report] = []
     skipped: list[str] = []
     for one in chosen:
-        scope = Scope(quick, seeds or (QUICK_SEEDS if quick else one.seeds), *named)
+        count = seeds or (QUICK_SEEDS if quick else one.seeds)
+        scope = Scope(quick, count, *named, store=records)
+        if one.search and not no_run:
+            one.search(scope, **how.execution())
         shared = {"--seeds": seeds, "--store": store, "--out": out}
         part = {"--datasets": datasets, "--methods": methods}
         command = _command("reproduce", one.name, quick, shared | part)

@@ -28,6 +28,7 @@ _MODULES = {
     "sensitivity": "sensitivity",
     "fewlabels": "fewlabels",
     "labelling": "labelling",
+    "unseen": "unseen",
 }
 NAMES = tuple(_MODULES)
 

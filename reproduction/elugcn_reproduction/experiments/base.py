@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from elugcn.data.datasets import dataset_info
 from elugcn.evaluation import Comparison, Job, Outcomes, Published, aggregate, make_jobs
-from elugcn.evaluation.store import Record
+from elugcn.evaluation.store import Record, Store
 from elugcn.methods.presets import preset
 from elugcn.methods.registry import get_method, resolve_name
 
@@ -71,12 +71,16 @@ class Finished:
 
 @dataclass(frozen=True)
 class Scope:
-    """What the user asked for; None: what the experiment has of its own."""
+    """What the user asked for; None: what the experiment has of its own.
+
+    ``store`` is where plans find options that searches chose.
+    """
 
     quick: bool
     seeds: int
     datasets: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
+    store: Store | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class Experiment:
         write: Makes CSV, figures and text of the page from the finished runs, which
             may be a part of the plan.
         seeds: Runs of each cell, where the user does not say.
+        search: Finds options that the plan needs; its keywords are those of ``tune``.
     """
 
     name: str
@@ -99,6 +104,7 @@ class Experiment:
     plan: Callable[[Scope], list[Planned]]
     write: Callable[[list[Finished], Page], None]
     seeds: int = SEEDS
+    search: Callable[..., None] | None = None
 
 
 def datasets_of(
