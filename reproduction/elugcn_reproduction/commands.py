@@ -19,6 +19,7 @@ from elugcn.data.datasets import dataset_info, load_dataset
 from elugcn.errors import InputError
 from elugcn.evaluation import Job, Outcomes, Store, run_jobs
 from elugcn.methods.registry import resolve_name
+from elugcn.tuning import publish_trials
 from elugcn_reproduction.experiments import ALL, NAMES, get_experiments
 
 RESULTS, QUICK_RESULTS = Path("reproduction/results"), Path("runs/quick")
@@ -43,7 +44,9 @@ def reproduce(
         False, "--no-run", help="Show what the store has; run nothing."
     ),
     publish: bool = typer.Option(
-        False, "--publish", help="Move new runs into the store's Parquet files."
+        False,
+        "--publish",
+        help="Move new runs and trials into the store's Parquet files.",
     ),
     store: Path | None = typer.Option(
         None, help="Folder of runs; stored runs are not repeated."
@@ -111,6 +114,7 @@ def reproduce(
     overview = write_overview(folder, pages, OVERVIEW_TABLES, quick)
     if publish:
         records.publish()
+        publish_trials(records.folder)
     if how.json_:
         found = [report.plain() for report in reports]
         print_json(

@@ -10,12 +10,15 @@ import pytest
 from elugcn_reproduction.active_learning import STRATEGIES
 from elugcn_reproduction.experiments import NAMES, get_experiments
 from elugcn_reproduction.experiments.accuracy import PAPER_DATASETS
+from elugcn_reproduction.experiments.base import Finished, Planned
 from elugcn_reproduction.published import deviations
 from scipy import stats
 
 from elugcn.errors import InputError
-from elugcn.evaluation import Job, Published, summarize
+from elugcn.evaluation import Job, Published, Store, make_jobs, summarize
 from elugcn.evaluation.aggregate import Cell, Comparison
+from elugcn.evaluation.store import append_line
+from tests.evaluation.records import record_of
 from tests.reproduction.made import accuracy, experiment, finish, measured, scope, write
 
 TABLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -97,6 +100,67 @@ def test_sensitivity(tmp_path: Path) -> None:
     assert f"from {low:.2f} (τ = " in made.text
     assert f"to {high:.2f} (τ = " in made.text
     assert "The original view alone (η = 0) has" in made.text
+
+
+def tried(number: int, accuracy: float | None, **options: Any) -> dict[str, Any]:
+    return {
+        "method": "gcn", "dataset": "karate", "search_seed": 0, "runs": 2, "first": 0,
+        "number": number, "options": options, "val_accuracy": accuracy,
+    }  # fmt: skip
+
+
+def test_unseen(tmp_path: Path) -> None:
+    one, store = experiment("unseen"), Store(tmp_path / "store")
+    karate = scope("karate", seeds=10, store=store)
+    store.folder.mkdir()
+    for number in range(1, 10):
+        value = None if number == 3 else 0.5 + 0.1 * (number == 4)
+        row = tried(number, value, hidden_channels=number)
+        append_line(store.folder / "trials.jsonl", row)
+    # Nine of ten trials: the search is not finished, and nothing is run.
+    assert {p.row for p in one.plan(karate)} <= {"auto", "auto, quick"}
+    append_line(store.folder / "trials.jsonl", tried(10, 0.55, lr=0.02))
+    gcn = [p.job for p in one.plan(karate) if p.row == "gcn"]
+    assert [(j.split, j.seed) for j in gcn] == [(s, s) for s in range(5)]
+    assert gcn[0].options == {"hidden_channels": 4}
+    # On the graphs of the tables, what is stored with the tuned options.
+    tuned = make_jobs(["gcn", "sgc"], ["cora"], 10)
+    for job in tuned:
+        store.add(record_of(job))
+    found = one.plan(scope("cora", seeds=10, store=store))
+    assert [p.job for p in found if p.row in ("gcn", "sgc")] == tuned
+    assert {p.job.key: p.job.options for p in found if p.row == "auto"} == {
+        Job("auto", "cora", 0, seed).key: {} for seed in range(10)
+    }
+
+
+def test_regret_is_to_the_best_by_validation(tmp_path: Path) -> None:
+    accuracies = {
+        "auto": (0.7, [0.80, 0.82, 0.84]),
+        "gcn": (0.9, [0.79, 0.80, 0.84]),
+        "mlp": (0.8, [0.90, 0.90, 0.90]),  # better on test only
+        "lpa": (0.95, [0.90, 0.90]),  # has not all runs
+    }
+    runs = [
+        Finished(Planned(name, job), record_of(job, test, val_accuracy=validation))
+        for name, (validation, tests) in accuracies.items()
+        for job, test in zip(make_jobs([name], ["karate"]), tests, strict=False)
+    ]
+    made = write(experiment("unseen"), runs, tmp_path)
+    got = made.numbers(row="auto")
+    d = stats.ttest_1samp([1.0, 2.0, 0.0], 0.0).confidence_interval(0.95)
+    expected = {"mean": 82, "ahead": 1, "ahead_low": d.low, "ahead_high": d.high}
+    assert {key: got[key] for key in expected} == pytest.approx(expected, rel=1e-5)
+    assert {r["best_peer"] for r in made.rows} == {"gcn", ""}
+    assert "| `auto` | 1 | -1.00 | -1.00 (karate) | 0 | 0 |" in made.text
+    # 0.1's default is a peer on the graphs that it was tuned for.
+    jobs = make_jobs(["auto"], ["cora"])
+    runs = [Finished(Planned("auto", j), record_of(j, 0.9)) for j in jobs]
+    made = write(experiment("unseen"), runs, tmp_path)
+    assert (
+        "| cora | 10 | 90.00 ± 0.00 | – | default of 0.1, tuned | 84.90 ± 0.54 |"
+        in (made.text)
+    )
 
 
 # What a run measures, made up

@@ -31,7 +31,7 @@ def pages(stored: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     """Every page, made again from the store."""
     folder = tmp_path_factory.mktemp("results")
     for one in get_experiments(ALL):
-        scope = Scope(quick=False, seeds=one.seeds)
+        scope = Scope(quick=False, seeds=one.seeds, store=stored)
         reproduce(one, scope, stored, None, folder, f"elugcn reproduce {one.name}")
     listed = [(e.name, e.title, e.question) for e in get_experiments(ALL)]
     write_overview(folder, listed, ("table1", "social"))
@@ -79,7 +79,8 @@ def test_trials_chose_the_presets() -> None:
     trials = read_trials(RESULTS)
     assert len(trials) >= 1300
     assert all(t["error"] or 0 <= t["val_accuracy"] <= 1 for t in trials)
-    assert {t["dataset"] for t in trials} <= all_presets().keys()
+    tuned = [t for t in trials if t["first"] == 100]  # others are of unseen.py
+    assert {t["dataset"] for t in tuned} <= all_presets().keys()
     here = [t for t in trials if (t["method"], t["dataset"]) == ("elu-gcn", "cora")]
     best = max(here, key=lambda trial: trial["val_accuracy"])
     assert (best["number"], best["val_accuracy"]) == (1, 0.819)
