@@ -30,12 +30,12 @@ def read_trials(folder: Path) -> list[dict[str, Any]]:
     return list({tuple(row.get(k) for k in _IDENTITY): row for row in rows}.values())
 
 
-def publish_trials(folder: Path) -> Path:
-    """Move the trials of the journal into the Parquet file."""
+def publish_trials(folder: Path) -> None:
+    """Move the trials of the journal, if there are any, into the Parquet file."""
     with _lock(folder):
-        write_records(folder / PUBLISHED, read_trials(folder))
-        (folder / JOURNAL).unlink(missing_ok=True)
-    return folder / PUBLISHED
+        if trials := read_trials(folder):
+            write_records(folder / PUBLISHED, trials)
+            (folder / JOURNAL).unlink(missing_ok=True)
 
 
 def _lock(folder: Path) -> FileLock:

@@ -163,6 +163,7 @@ def test_reproduce(command: Command, tmp_path: Path) -> None:
     assert "elugcn: skipped: --no-run: runs has no run of table1 yet" in err
     assert [p.name for p in (tmp_path / "runs/runs").iterdir()] == ["auto.parquet"]
     assert not (tmp_path / "runs/runs.jsonl").exists()
+    assert not (tmp_path / "runs/trials.parquet").exists()
 
 
 def test_bench(command: Command, tmp_path: Path) -> None:

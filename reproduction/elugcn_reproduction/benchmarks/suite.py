@@ -171,6 +171,8 @@ def run_suite(
     before = _load_average()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor|invariant)")
+        # A few epochs are too few to learn every class.
+        warnings.filterwarnings("ignore", message="no node is predicted")
         outcome = suite.measure(settings)
     page = Page(suite.name, suite.title, suite.question, command, settings.quick)
     for note in outcome.notes:
@@ -349,7 +351,7 @@ def alternately(
 
 def measured(prepare: Prepare, *args: Any) -> dict[str, Any]:
     """Prepare and work in this process; the fields of ``Measured``."""
-    warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+    warnings.filterwarnings("ignore", message="Sparse CSR|no node is predicted")
     with threads(1):
         work = prepare(*args)
         # Free what is not used and forget the peak: both would hide what comes next.
