@@ -21,7 +21,8 @@ SCHEMA = 2  # of config.yaml
 # What methods of version 0.1 (schema 1) are called today.
 RENAMED = {"elu-gcn": "auto", "elu-gcn-paper": "elu-gcn"}
 RENAMED_OPTIONS = {"nodeformer": {"features": "random_features"}}
-_RUN_KEYS = ("schema", "method", "dataset", "split", "seed", "graph", "options")
+_RUN_KEYS = ("schema", "method", "dataset", "split", "seed", "metric", "class_weight",
+             "graph", "options")  # fmt: skip
 
 
 def resolve_config(

@@ -286,12 +286,13 @@ def collapse_note(fitted: Fitted) -> str | None:
     names = ", ".join(str(classes[k]) for k in missing[:_MAX_NAMES])
     more = len(missing) - _MAX_NAMES
     names += f" and {more} more" if more > 0 else ""
-    kind = get_method(fitted.method)
-    if fitted.class_weight is None and is_uneven(labels) and kind.weighs_classes:
+    uneven = is_uneven(data.y, data.train_mask)
+    weighs = get_method(fitted.method).weighs_classes
+    if uneven and weighs and fitted.class_weight is None:
         advice = "class_weight='balanced' and metric='balanced_accuracy'"
     elif hasattr(fitted.config, "lr"):
         advice = "more epochs or a smaller lr"
-        advice += "" if kind.name == "auto" else ", or the method auto"
+        advice += "" if fitted.method == "auto" else ", or the method auto"
     else:
         advice = "more labels of them, or another method"
     return f"no node is predicted as {names}, though there are labels; try {advice}"

@@ -23,6 +23,7 @@ import numpy as np
 import psutil
 import torch
 import yaml
+from torch import Tensor
 
 from elugcn.api.config_files import SCHEMA
 from elugcn.api.files import json_safe, write_json
@@ -30,6 +31,7 @@ from elugcn.api.fitting import Fitted, accuracy
 from elugcn.api.saving import write_model
 from elugcn.atomic import atomic_directory
 from elugcn.engine import capabilities
+from elugcn.methods.metrics import is_uneven
 
 CONFIG, METRICS, ENVIRONMENT = "config.yaml", "metrics.json", "environment.json"
 PREDICTIONS, HISTORY, REPORT = "predictions.csv", "history.csv", "report.html"
@@ -49,7 +51,8 @@ def default_out(dataset: str, method: str, seed: int) -> Path:
 def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str, Any]:
     """The numbers of a run, as ``--json`` prints them. Accuracies are in [0, 1]."""
     data, result = fitted.data, fitted.result
-    use, masks = result.label_utilization, SPLIT_NAMES.items()
+    use = result.label_utilization
+    masks = {name: data[mask] & (data.y >= 0) for mask, name in SPLIT_NAMES.items()}
     return {
         "dataset": dataset,
         "method": fitted.method,
@@ -59,7 +62,18 @@ def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str,
         "n_edges": fitted.graph_summary.num_edges // (1 if data.directed else 2),
         "n_classes": len(fitted.classes),
         "epochs": result.epochs,
-        **{f"{name}_accuracy": fitted.accuracy(data[mask]) for mask, name in masks},
+        **{f"{name}_accuracy": fitted.accuracy(mask) for name, mask in masks.items()},
+        "metric": fitted.metric,
+        "class_weight": fitted.class_weight,
+        **{f"{name}_score": fitted.score(mask) for name, mask in masks.items()},
+        **{
+            f"{name}_balanced_accuracy": fitted.score(mask, "balanced_accuracy")
+            for name, mask in masks.items()
+        },
+        # How many labelled nodes each of these was measured on.
+        "measured_on": {name: int(mask.sum()) for name, mask in masks.items()},
+        "uneven_classes": is_uneven(data.y, data.train_mask),
+        "recall": class_recall(fitted, masks["test" if masks["test"].any() else "val"]),
         "elu_fraction": None if use is None else use.elu_fraction,
         "unreachable_fraction": None if use is None else use.unreachable_fraction,
         "graph_mode": result.graph_mode,
@@ -81,6 +95,13 @@ def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str,
     }
 
 
+def class_recall(fitted: Fitted, mask: Tensor) -> dict[str, float]:
+    """Share of the nodes of each class that are found, by the name of the class."""
+    names, y = class_names(fitted), fitted.data.y
+    found = (fitted.accuracy(mask & (y == k)) for k in range(len(names)))
+    return {k: r for k, r in zip(names, found, strict=True) if r is not None}
+
+
 def write_run(
     fitted: Fitted,
     metrics: Mapping[str, Any],
@@ -100,6 +121,8 @@ def write_run(
             "dataset": metrics["dataset"],
             "split": metrics["split"],
             "seed": fitted.seed,
+            "metric": fitted.metric,
+            "class_weight": fitted.class_weight,
             "graph": json_safe(graph),
             "options": fitted.config.model_dump(mode="json"),
         }
@@ -145,6 +168,7 @@ def write_predictions(fitted: Fitted, file: TextIO) -> None:
 
 def _write_history(history: Sequence[Mapping[str, float]], file: TextIO) -> None:
     columns = ["loss", "val_accuracy", "val_loss"]
+    columns += ["val_score"] if any("val_score" in one for one in history) else []
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["epoch", *columns])
     for record in history:

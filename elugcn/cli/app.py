@@ -45,8 +45,6 @@ REPRODUCTION = {
     "reproduce": "Make a table or figure of the paper, with our results beside it.",
     "bench": "Measure speed and memory beside PyG's models.",
 }
-# Arguments of the library whose options have another name.
-_RENAMED = {"workers": "jobs", "n_threads": "threads"}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -82,7 +80,7 @@ def run(arguments: list[str]) -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except (InputError, MissingExtraError) as error:
-        return _fail(_with_option_names(str(error)))
+        return _fail(_named(str(error)))
     except UsageError as error:
         name = error.ctx.command_path if error.ctx else "elugcn"
         return _fail(f"{error.format_message().rstrip('.')} (see {name} --help)")
@@ -147,18 +145,6 @@ def _root(
         typer.echo(context.get_help())
 
 
-def _with_option_names(message: str) -> str:
-    """The library names arguments: ``val_fraction=2`` is ``--val-fraction 2`` here."""
-    from elugcn.cli.options import FitOptions, GraphOptions, flag_of
-
-    for name in (*GraphOptions.model_fields, *FitOptions.model_fields, *_RENAMED):
-        flag = flag_of(_RENAMED.get(name, name))
-        value = "" if "_" in name else "(?==| must be)"  # a short name is also a word
-        message = re.sub(rf"(?<![\w/.'-]){name}\b{value}", flag, message)
-        message = message.replace(f"{flag}=True", flag).replace(f"{flag}=", f"{flag} ")
-    return message
-
-
 def _discard_output() -> None:
     """Send the rest of stdout nowhere; otherwise Python complains again at exit."""
     with contextlib.suppress(OSError, ValueError):  # stdout is closed or not a file
@@ -172,4 +158,11 @@ def _fail(message: str) -> int:
 
 def _print_warning(message: Warning | str, *rest: Any) -> None:
     """One line, without the source location."""
-    print(f"elugcn: warning: {message}", file=sys.stderr)
+    print(f"elugcn: warning: {_named(str(message))}", file=sys.stderr)
+
+
+def _named(message: str) -> str:
+    """A message of the library with the names that the command line has."""
+    from elugcn.cli.options import with_option_names
+
+    return with_option_names(message)

@@ -28,7 +28,7 @@ def run(
         fit.set_ = [*(fit.set_ or []), f"topk={topk}"]
     check_file(out)
     task = prepare(graph, fit, graph_only=True)
-    refuse_input(out, task.options)
+    refuse_input(out, task.asked.graph)
     check_graph_path(out, task.config.graph_mode)  # type: ignore[attr-defined]
     fitted = task.fit(fit)
     learned = fitted.result.graph

@@ -20,6 +20,7 @@ from elugcn.api import (
     read_config_file,
     resolve_config,
 )
+from elugcn.api.fitting import check_selection
 from elugcn.api.runs import CONFIG
 from elugcn.cli.options import (
     DATASET,
@@ -42,15 +43,24 @@ from elugcn.methods.registry import (
 )
 
 
+class Asked(BaseModel):
+    """What is asked for, here or by the ``config.yaml`` of a run, but for options."""
+
+    graph: GraphOptions = GraphOptions()
+    seed: int = Field(default=0, ge=0, le=MAX_SEED, strict=True)
+    method: str = DEFAULT_METHOD
+    metric: str = "accuracy"
+    class_weight: str | None = None
+
+
 @dataclass(frozen=True)
 class Task:
     """A graph, the method to fit to it and its configuration."""
 
-    options: GraphOptions
+    asked: Asked
     graph: CheckedGraph
     method: str
     config: MethodConfig
-    seed: int
 
     @property
     def name(self) -> str:
@@ -63,19 +73,21 @@ class Task:
             self.graph,
             self.method,
             self.config,
-            seed=self.seed,
+            seed=self.asked.seed,
             device=how.device,
             n_threads=how.threads,
             progress=how.progress(),
             with_baselines=with_baselines,
             # The features of another graph are made in the same way.
-            metadata={"features": self.options.features},
+            metadata={"features": self.asked.graph.features},
+            metric=self.asked.metric,
+            class_weight=self.asked.class_weight,
         )
 
     def recorded(self) -> dict[str, Any]:
         """What ``config.yaml`` records about the graph."""
-        given = self.options.given()
-        if self.options.nodes is None:
+        given = self.asked.graph.given()
+        if self.asked.graph.nodes is None:
             given["dataset"] = self.name
         for key in {"nodes", "edges"} & given.keys():
             # A run may be looked at from another folder.
@@ -90,11 +102,13 @@ def prepare(
     graph_only: bool = False,
 ) -> Task:
     """Load and check what is to be fitted: a method, or the ELU graph only."""
-    graph, seed, recorded = complete(graph, how)
-    method = GRAPH_ONLY if graph_only else resolve_name(method or recorded)
+    asked = complete(graph, how)
+    graph = asked.graph
+    method = GRAPH_ONLY if graph_only else resolve_name(method or asked.method)
     if not graph_only and method not in METHOD_NAMES:
         raise InputError(f"{method} is not a classifier; use `elugcn graph`")
-    checked = load_graph(graph, seed)
+    check_selection(method, asked.metric, asked.class_weight)
+    checked = load_graph(graph, asked.seed)
     given = parse_assignments(how.set_ or [], "--set")
     if how.graph_mode is not None:
         given["graph_mode"] = how.graph_mode
@@ -102,34 +116,28 @@ def prepare(
     published = graph.nodes is None and graph.labels_per_class is None
     preset = str(checked.data.name) if published else None
     config = resolve_config(method, preset, how.config, given)
-    return Task(graph, checked, method, config, seed)
+    return Task(asked, checked, method, config)
 
 
-def complete(graph: GraphOptions, how: FitOptions) -> tuple[GraphOptions, int, str]:
-    """Graph, seed and method, with what the ``config.yaml`` of a run says of them.
+def complete(graph: GraphOptions, how: FitOptions) -> Asked:
+    """What the command line asks for, completed by the ``config.yaml`` of a run.
 
     The graph of the file is used only if the command line names none.
     """
-    recorded = _Recorded() if how.config is None else _read_run(how.config)
+    recorded = Asked() if how.config is None else _read_run(how.config)
     if not {"dataset", "nodes", "edges"} & graph.given().keys():
         changed = graph.given() | {"data_dir": graph.data_dir}
         graph = recorded.graph.model_copy(update=changed)
-    seed = recorded.seed if how.seed is None else how.seed
-    return graph, seed, recorded.method
+    given = how.model_dump(
+        include={"seed", "metric", "class_weight"}, exclude_none=True
+    )
+    return recorded.model_copy(update=given | {"graph": graph})
 
 
-class _Recorded(BaseModel):
-    """What the ``config.yaml`` of a run says, besides the options of the method."""
-
-    graph: GraphOptions = GraphOptions()
-    seed: int = Field(default=0, ge=0, le=MAX_SEED, strict=True)
-    method: str = DEFAULT_METHOD
-
-
-def _read_run(file: Path) -> _Recorded:
+def _read_run(file: Path) -> Asked:
     run = read_config_file(file)
     if "options" not in run:
-        return _Recorded()  # a flat file of method options says nothing else
+        return Asked()  # a flat file of method options says nothing else
     graph: dict[str, Any] = dict(run["graph"])
     for key in ("dataset", "split") if "nodes" not in graph else ():
         top = run.get(key)
@@ -139,7 +147,7 @@ def _read_run(file: Path) -> _Recorded:
     for key in graph.keys() - PANELS.keys():
         raise InputError(unknown_option(str(key), PANELS, f"graph in {file}"))
     try:
-        return _Recorded(**run | {"graph": graph})
+        return Asked(**run | {"graph": graph})
     except ValidationError as error:
         raise InputError(f"{file}: {first_problem(error)}") from None
 
@@ -235,8 +243,8 @@ def read_graph_again(
         with warnings.catch_warnings():
             # The run's first reading gave the same warnings.
             warnings.simplefilter("ignore")
-            options, seed, _ = complete(graph, how)
-            data = load_graph(options, seed).data
+            asked = complete(graph, how)
+            data = load_graph(asked.graph, asked.seed).data
         reason = "" if attach_graph(fitted, data) else "it has changed since the run"
     except InputError as error:
         reason = str(error)
@@ -251,7 +259,7 @@ def refuse_input(
     if run is not None and run.is_dir():
         inputs += [path for path in run.iterdir() if path.name != own]
         with suppress(InputError):  # reported by what needs the file
-            graph, _, _ = complete(GraphOptions(), FitOptions(config=run / CONFIG))
+            graph = complete(GraphOptions(), FitOptions(config=run / CONFIG)).graph
             inputs += [graph.nodes, graph.edges]
     for path in filter(None, inputs):
         if out.exists() and path.exists() and out.samefile(path):

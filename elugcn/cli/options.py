@@ -6,6 +6,7 @@ the group into the single options that Typer shows.
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from rich.console import Console
 
 from elugcn.api import MAX_SEED
 from elugcn.cli.common import console, print_json
+from elugcn.methods.metrics import METRICS
 from elugcn.methods.registry import METHOD_NAMES
 from elugcn.training.progress import Progress, default_progress
 
@@ -127,6 +129,8 @@ class FitOptions(OutputOptions):
     set_: list[str] | None = _fit(
         "One option of the method; repeatable.", "--set", metavar="KEY=VALUE"
     )
+    metric: str | None = _fit(f"{', '.join(METRICS)}. Default: accuracy.")
+    class_weight: str | None = _fit("balanced: every class weighs the same.")
     graph_mode: str | None = _fit("Form of the ELU graph: implicit, topk or paper.")
 
 
@@ -151,6 +155,20 @@ class RunsOptions(OutputOptions, DataDirOption):
 def flag_of(name: str) -> str:
     """The command-line name of an option: ``id_column`` is ``--id-column``."""
     return f"--{name.rstrip('_').replace('_', '-')}"
+
+
+# Arguments of the library whose options have another name.
+_RENAMED = {"workers": "jobs", "n_threads": "threads"}
+
+
+def with_option_names(message: str) -> str:
+    """The library names arguments: ``val_fraction=2`` is ``--val-fraction 2`` here."""
+    for name in (*GraphOptions.model_fields, *FitOptions.model_fields, *_RENAMED):
+        flag = flag_of(_RENAMED.get(name, name))
+        value = "" if "_" in name else "(?==| must be)"  # a short name is also a word
+        message = re.sub(rf"(?<![\w/.'-]){name}\b{value}", flag, message)
+        message = message.replace(f"{flag}=True", flag).replace(f"{flag}=", f"{flag} ")
+    return message
 
 
 def grouped(function: Callable[..., Any]) -> Callable[..., Any]:

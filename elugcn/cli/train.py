@@ -14,8 +14,14 @@ from elugcn.api.runs import PREDICTIONS, REPORT
 from elugcn.atomic import check_directory
 from elugcn.cli.common import percent
 from elugcn.cli.loading import Task, prepare
-from elugcn.cli.options import FitOptions, GraphOptions, grouped
-from elugcn.insight import counted
+from elugcn.cli.options import (
+    FitOptions,
+    GraphOptions,
+    grouped,
+    with_option_names,
+)
+from elugcn.insight import counted, recall_text
+from elugcn.methods.metrics import TITLES, leading
 from elugcn.methods.registry import DEFAULT_METHOD, METHOD_NAMES
 
 
@@ -41,13 +47,13 @@ def run(
     if out is not None:
         check_directory(out)
     task = prepare(graph, fit, method)
-    target = out or default_out(task.name, task.method, task.seed)
+    target = out or default_out(task.name, task.method, task.asked.seed)
     check_directory(target)
     if dry_run:
         fit.show(*_plan(task))
         return
     fitted = task.fit(fit, with_baselines=report)
-    metrics = metrics_of(fitted, task.name, task.options.split or 0, target)
+    metrics = metrics_of(fitted, task.name, task.asked.graph.split or 0, target)
 
     def write_page(folder: Path) -> None:
         try:
@@ -104,9 +110,14 @@ def _show(metrics: dict[str, Any], screen: Console) -> None:
 
 def _lines(metrics: dict[str, Any]) -> list[str]:
     """The sentences of the summary."""
-    parts = ("train", "val", "test")
-    train, val, test = (percent(metrics[f"{part}_accuracy"]) for part in parts)
-    lines = [f"Test accuracy {test} (validation {val}, training {train})."]
+    lines = []
+    for name in leading(metrics["metric"], metrics["uneven_classes"]):
+        key = name if f"test_{name}" in metrics else "score"
+        parts = (percent(metrics[f"{part}_{key}"]) for part in ("test", "val", "train"))
+        said = "Test {} {} (validation {}, training {})."
+        lines.append(said.format(TITLES[name], *parts))
+    if metrics["uneven_classes"]:
+        lines.append(recall_text(metrics["recall"]))
     elu, unreachable = metrics["elu_fraction"], metrics["unreachable_fraction"]
     if elu is not None:
         # The three shares sum to 1 except for rounding.
@@ -124,7 +135,7 @@ def _lines(metrics: dict[str, Any]) -> list[str]:
         ("diverged", "its training diverged; try a smaller lr"),
     ):
         lines += [f"Not used: {name}, {why}." for name in details.get(key, ())]
-    lines += [f"Note: {note}." for note in metrics["notes"]]
+    lines += [f"Note: {with_option_names(note)}." for note in metrics["notes"]]
     seconds, threads = metrics["seconds"]["total"], metrics["threads"]
     where = f"{metrics['device']} with {counted(threads, 'thread')}"
     return [*lines, f"It took {seconds:.1f} s on {where}."]

@@ -4,7 +4,7 @@ from elugcn.insight.context import DiagnosisContext
 from elugcn.insight.definition import label_utilization
 from elugcn.insight.diagnosis import diagnose
 from elugcn.insight.explanation import check_node, explain
-from elugcn.insight.findings import counted, findings, format_percent
+from elugcn.insight.findings import counted, findings, format_percent, recall_text
 from elugcn.insight.suggestion import Suggestion, suggest_labels
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "findings",
     "format_percent",
     "label_utilization",
+    "recall_text",
     "suggest_labels",
 ]

@@ -31,6 +31,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def recall_text(recall: Mapping[str, float], digits: int = 1, most: int = 6) -> str:
+    """A sentence with the recall of each class; of many classes, the lowest."""
+    title, shown = "Recall", list(recall.items())
+    if len(shown) > most:
+        title = "Lowest recall"
+        shown = sorted(shown, key=lambda one: one[1])[:most]
+    parts = (f"{name} {format_percent(share, digits)}" for name, share in shown)
+    return f"{title}: {', '.join(parts)}."
+
+
 def findings(result: Result) -> list[str]:
     """At most eight statements about the result of ``diagnose``.
 

@@ -42,11 +42,16 @@ def check_classes(metric: str, y: Tensor, nodes: str = "validation nodes") -> No
         )
 
 
-def is_uneven(y: Tensor) -> bool:
-    """Whether a class has more than three times the nodes of another; −1 is none."""
-    sizes = torch.bincount(y[y >= 0])
-    sizes = sizes[sizes > 0]
-    return sizes.numel() > 1 and bool(sizes.max() > 3 * sizes.min())
+def is_uneven(y: Tensor, train_mask: Tensor) -> bool:
+    """Whether accuracy alone would mislead.
+
+    The largest class has more than three times the training labels of the smallest one,
+    or more than three times the labels (−1 is none) of all others together.
+    """
+    train, every = (torch.bincount(labels) for labels in (y[train_mask], y[y >= 0]))
+    train = train[train > 0]
+    most = every.max()
+    return bool((train.max() > 3 * train.min()) | (most > 3 * (every.sum() - most)))
 
 
 def _accuracy(logits: Tensor, y: Tensor, num_classes: int) -> float:
@@ -105,6 +110,13 @@ def _count_below(
     lower = torch.searchsorted(ordered, scores, right=or_equal)
     positive_before = F.pad(positive.gather(1, order).cumsum(dim=1), (1, 0))
     return lower, positive_before.gather(1, lower)
+
+
+def leading(metric: str, uneven: bool) -> list[str]:
+    """What is shown first: what selected, balanced accuracy if that helps, accuracy."""
+    first = [] if metric == "accuracy" else [metric]
+    first += ["balanced_accuracy"] if uneven else []
+    return list(dict.fromkeys([*first, "accuracy"]))
 
 
 METRICS: dict[str, Callable[[Tensor, Tensor, int], float]] = {

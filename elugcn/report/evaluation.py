@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from elugcn.api import Fitted
 from elugcn.api.fitting import accuracy
+from elugcn.methods.metrics import TITLES, is_uneven, leading
 
 BASELINES = {"gcn": "GCN", "mlp": "MLP", "lpa": "label propagation"}
 MAX_CLASSES = 40  # listed in a table
@@ -40,6 +41,8 @@ class Evaluation:
     confusion: list[list[int]]  # nodes per true and predicted class
     classes: list[Row]  # one per true class, the 40 largest
     calibration: Calibration
+    uneven: bool  # accuracy alone would mislead
+    headline: list[tuple[str, float | None]]  # title and value of what comes first
 
     @property
     def margin(self) -> float:
@@ -58,6 +61,8 @@ def evaluate(fitted: Fitted, names: list[str]) -> Evaluation | None:
         return None
     predicted = fitted.result.logits[mask].argmax(dim=1)
     table = confusion_matrix(truth, predicted, labels=range(len(names)))
+    uneven = is_uneven(data.y, data.train_mask)
+    first = leading(fitted.metric, uneven)
     return Evaluation(
         name=name,
         nodes=len(truth),
@@ -65,6 +70,8 @@ def evaluate(fitted: Fitted, names: list[str]) -> Evaluation | None:
         confusion=table.tolist(),
         classes=class_scores(data, table, names),
         calibration=calibration(fitted.proba[mask], truth),
+        uneven=uneven,
+        headline=[(TITLES[one], fitted.score(mask, one)) for one in first],
     )
 
 

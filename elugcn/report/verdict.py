@@ -1,6 +1,6 @@
 """The summary of a run: how accurate it is, what the labels do, how reliable it is."""
 
-from elugcn.insight import counted, format_percent
+from elugcn.insight import counted, format_percent, recall_text
 from elugcn.report.content import Content
 from elugcn.report.evaluation import Row
 
@@ -8,7 +8,6 @@ _ENOUGH = 10  # evaluated nodes for a statement about a class or kind of nodes
 _ENOUGH_PROBABILITIES = 30
 # Expected calibration errors up to which probabilities are reliable, or usable.
 _RELIABLE, _USABLE = 0.04, 0.1
-_IMBALANCED = 0.7  # accuracy of the largest class from which accuracy misleads
 
 
 def accuracy_percent(share: float | None, nodes: int) -> str:
@@ -29,15 +28,15 @@ def _accuracy(content: Content) -> str:
     m = evaluation.nodes
     own, *others = evaluation.scores
     said = [_difference(own, one, m) for one in others if one["name"] == "gcn"]
-    constant = others[-1]["accuracy"]  # the largest class
-    if constant >= _IMBALANCED:
-        said.append(
-            "The classes are imbalanced: always predicting the largest one reaches "
-            f"{accuracy_percent(constant, m)}, so read the balanced accuracy: "
-            f"{accuracy_percent(own['balanced'], m)}."
-        )
     weak = [s for s in evaluation.classes if s["nodes"] >= _ENOUGH]
-    if len(weak) > 1:
+    if evaluation.uneven:
+        constant = accuracy_percent(others[-1]["accuracy"], m)  # the largest class
+        recall = {s["name"]: s["recall"] for s in evaluation.classes if s["nodes"]}
+        said.append(
+            "The classes are uneven: always predicting the largest one has an accuracy "
+            f"of {constant}. {recall_text(recall, digits=0)}"
+        )
+    elif len(weak) > 1:
         weakest = min(weak, key=lambda s: s["recall"])
         said.append(
             f"The weakest class is “{weakest['name']}”: "

@@ -94,7 +94,8 @@ def test_metrics_of_a_directed_graph_without_a_test_set(
 def test_the_configuration_repeats_the_run(run: Path, fitted: Fitted) -> None:
     content = yaml.safe_load((run / "config.yaml").read_text("utf-8"))
     assert list(content) == [
-        "schema", "method", "dataset", "split", "seed", "graph", "options",
+        "schema", "method", "dataset", "split", "seed", "metric", "class_weight",
+        "graph", "options",
     ]  # fmt: skip
     assert content["graph"] == {"dataset": "sbm", "split": 2}
     assert resolve_config("elu-gcn", file=run / "config.yaml") == fitted.config

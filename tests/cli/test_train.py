@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from elugcn.api import fit, load
 from elugcn.data.datasets import load_dataset
@@ -170,6 +171,49 @@ def test_notes_about_the_graph(elugcn: Command, tables: Tables) -> None:
     # The reversed copy of an edge is an edge of its own when direction counts.
     directed = elugcn(*own, "--directed", "--json").json
     assert directed["n_edges"] == len(tables.edge_rows) - 2
+
+
+def test_uneven_classes(elugcn: Command, folder: Path, tables: Tables) -> None:
+    """One label of five is rare, and nothing tells those nodes from the others."""
+    tables.set("label", lambda i: ("rare" if i % 10 == 1 else "usual") if i % 2 else "")
+    own = ["train", *tables.write(), "--method", "gcn", "--set", "epochs=20"]
+    done = elugcn(*own, "--out", "a")
+    said = json.loads((folder / "a/metrics.json").read_text())
+    assert said["uneven_classes"]
+    assert said["measured_on"] == {"train": 18, "val": 6, "test": 6}
+    assert said["recall"] == {"rare": 0.0, "usual": 1.0}
+    assert said["test_balanced_accuracy"] == 0.5
+    lines = done.out.splitlines()
+    assert lines[1] == (
+        "Test balanced accuracy 50.0% (validation 50.0%, training 50.0%)."
+    )
+    assert lines[2] == "Test accuracy 83.3% (validation 83.3%, training 77.8%)."
+    assert lines[3] == "Recall: rare 0.0%, usual 100.0%."
+    note = "no node is predicted as rare, though there are labels; try --class-weight "
+    note += "'balanced' and --metric 'balanced_accuracy'"
+    assert done.err == f"elugcn: warning: {note}\n"
+    assert f"Note: {note}." in lines
+    page = (folder / "a/report.html").read_text()
+    assert (
+        "<strong>50%</strong> balanced accuracy, 83% accuracy on 6 test nodes" in page
+    )
+    assert "<li>no node is predicted as rare, though there are labels" in page
+
+    balanced = ["--class-weight", "balanced", "--metric", "roc_auc", "--no-report"]
+    again = elugcn(*own, *balanced, "--out", "b")
+    said = json.loads((folder / "b/metrics.json").read_text())
+    fitted = load(folder / "b")
+    assert (fitted.metric, fitted.class_weight) == ("roc_auc", "balanced")
+    for part in ("train", "val", "test"):
+        mask = fitted.data[f"{part}_mask"]
+        y, z = fitted.data.y[mask], fitted.result.logits[mask]
+        ranked = roc_auc_score(y, z[:, 1] - z[:, 0])
+        assert said[f"{part}_score"] == pytest.approx(ranked)
+    assert again.out.splitlines()[1].startswith("Test ROC AUC ")
+    assert "val_score" in rows_of(folder / "b/history.csv")[0]
+    third = elugcn("train", "--config", "b/config.yaml", "--no-report", "--json").json
+    same = "metric", "class_weight", "val_score", "test_score"
+    assert [third[key] for key in same] == [said[key] for key in same]
 
 
 @pytest.mark.parametrize("val", [0.4, 0.0])
