@@ -37,7 +37,7 @@ COMMANDS = {
     "report": "Write the HTML report of a run.",
     "datasets": "List the datasets: size, homophily, splits, and what is on disk.",
     "compare": "Compare methods on datasets: mean ± std, differences, time, memory.",
-    "tune": "Search options of methods; validation accuracy decides.",
+    "tune": "Search options of methods; validation decides.",
 }
 # Commands of other distributions, found through this entry-point group.
 GROUP = "elugcn.commands"

@@ -15,6 +15,7 @@ from elugcn.cli.options import (
     LABELS_HELP,
     METHODS_HELP,
     RunsOptions,
+    SelectionOptions,
     grouped,
 )
 from elugcn.errors import InputError
@@ -25,6 +26,7 @@ from elugcn.evaluation.tables import terminal
 @grouped
 def run(
     how: RunsOptions,
+    selection: SelectionOptions,
     methods: str = typer.Option("auto,elu-gcn,gcn,mlp,lpa", help=METHODS_HELP),
     datasets: str = typer.Option("digits", help=DATASETS_HELP),
     seeds: int = typer.Option(10, min=1, help="Runs per method and dataset."),
@@ -57,6 +59,7 @@ def run(
         labels_per_class=labels_per_class,
         options=_by_name(set_, "--set", "METHOD"),
         data_options=_by_name(data_option, "--data-option", "DATASET"),
+        **selection.model_dump(),
     )
     outcomes = run_jobs(jobs, Store(store), **how.execution())
     comparison = aggregate(jobs, outcomes)

@@ -134,6 +134,13 @@ class FitOptions(OutputOptions):
     graph_mode: str | None = _fit("Form of the ELU graph: implicit, topk or paper.")
 
 
+class SelectionOptions(BaseModel):
+    """What validation selects by where many runs are compared."""
+
+    metric: str = _option(f"{', '.join(METRICS)}.", default="accuracy")
+    class_weight: str | None = _option("balanced: every class weighs the same.")
+
+
 class RunsOptions(OutputOptions, DataDirOption):
     """How the commands that do many runs execute them."""
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import typer
 
 from elugcn.cli.common import given_names, percent, print_table
-from elugcn.cli.options import DATASETS_HELP, METHODS_HELP, RunsOptions, grouped
+from elugcn.cli.options import (
+    DATASETS_HELP,
+    METHODS_HELP,
+    RunsOptions,
+    SelectionOptions,
+    grouped,
+)
 from elugcn.tuning import Search, tune, write_presets
 
 _COLUMNS = ("method", "<dataset", "validation", "<trial", "<options")
@@ -16,6 +22,7 @@ _COLUMNS = ("method", "<dataset", "validation", "<trial", "<options")
 @grouped
 def run(
     how: RunsOptions,
+    selection: SelectionOptions,
     methods: str = typer.Option("gcn,elu-gcn", help=METHODS_HELP),
     datasets: str = typer.Option("digits", help=DATASETS_HELP),
     trials: int = typer.Option(10, min=1, help="Settings to try per method."),
@@ -29,7 +36,7 @@ def run(
         None, help="Write the best options into this file of presets."
     ),
 ) -> int:
-    """Search options of methods; validation accuracy decides.
+    """Search options of methods; validation decides.
 
     Every finished run is stored. The same command continues where it stopped. Exit
     code 1: every trial of a search failed.
@@ -42,6 +49,7 @@ def run(
         runs=runs,
         first=first,
         seed=search_seed,
+        **selection.model_dump(),
         **how.execution(),
     )
     if save_presets is not None:
@@ -67,6 +75,6 @@ def _row(search: Search) -> list[str]:
     best, of = search.best, f"of {len(search.trials)}"
     if best is None:
         return [search.method, search.dataset, "failed", f"– {of}", ""]
-    accuracy = percent(best.val_accuracy)
+    value = percent(best.value)
     options = ", ".join(f"{key}={value}" for key, value in best.options.items())
-    return [search.method, search.dataset, accuracy, f"{best.number} {of}", options]
+    return [search.method, search.dataset, value, f"{best.number} {of}", options]

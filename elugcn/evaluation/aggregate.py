@@ -29,11 +29,11 @@ class Published:
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of a row on a dataset, summed up; accuracies in percent."""
+    """The runs of a row on a dataset, summed up; accuracies or scores in percent."""
 
     method: str  # or a row's name of its own
     dataset: str
-    summary: statistics.Summary  # of the test accuracies
+    summary: statistics.Summary  # of the test accuracies, or of another metric
     failed: int = 0  # runs
     errors: tuple[str, ...] = ()  # each once
     published: Published | None = None  # for the same task
@@ -53,6 +53,7 @@ class Comparison:
     cells: dict[tuple[str, str], Cell]
     notes: tuple[str, ...] = ()
     reference: str = REFERENCE
+    metric: str = "accuracy"
 
     def rows(self) -> list[Cell]:
         """The cells, row by row."""
@@ -92,18 +93,18 @@ def aggregate(
     datasets = tuple(dict.fromkeys(dataset for _, dataset in jobs))
     cells: dict[tuple[str, str], Cell] = {}
     finished = outcomes.done
+    metric = next((job.metric for own in jobs.values() for job in own), "accuracy")
+    key = "test_accuracy" if metric == "accuracy" else "test_score"
     for dataset in datasets:
-        accuracies = {
+        scores = {
             name: {
-                (job.split, job.seed): float(finished[job]["test_accuracy"])
+                (job.split, job.seed): float(finished[job][key])
                 for job in jobs[name, dataset]
-                if job in finished and finished[job]["test_accuracy"] is not None
+                if job in finished and finished[job][key] is not None
             }
             for name in names
         }
-        summaries = {
-            n: statistics.summarize(of.values()) for n, of in accuracies.items()
-        }
+        summaries = {n: statistics.summarize(of.values()) for n, of in scores.items()}
         # Means that are equal in truth may differ in the last digits.
         means = {n: round(s.mean or 0.0, 9) for n, s in summaries.items() if s.runs}
         for name in names:
@@ -113,7 +114,7 @@ def aggregate(
             seconds = [float(record["seconds"]["total"]) for record in records]
             memory = [float(record["peak_rss_mb"]) for record in records]
             drawn = any(job.labels_per_class or job.data_options for job in own)
-            theirs = {} if name == reference else accuracies.get(reference, {})
+            theirs = {} if name == reference else scores.get(reference, {})
             cells[name, dataset] = Cell(
                 name,
                 dataset,
@@ -123,7 +124,7 @@ def aggregate(
                 seconds=statistics.summarize(seconds, scale=1.0).mean,
                 peak_rss_mb=max(memory, default=None),
                 published=None if drawn else published(name, dataset),
-                difference=statistics.paired_difference(accuracies[name], theirs),
+                difference=statistics.paired_difference(scores[name], theirs),
                 best=name in means and means[name] == max(means.values()),
                 most=max(summary.runs for summary in summaries.values()),
             )
@@ -136,7 +137,12 @@ def aggregate(
         for error in cell.errors:
             where = f"{cell.method} on {cell.dataset}"
             notes.append(f"{where}: {cell.failed} failed ({error})")
-    return Comparison(names, datasets, cells, tuple(notes), reference)
+    for (name, dataset), own in jobs.items():
+        collapsed = [finished[job].get("collapsed") for job in own if job in finished]
+        if k := sum(map(bool, collapsed)):
+            few = f"{k} of {len(collapsed)} runs predict fewer classes than have labels"
+            notes.append(f"{name} on {dataset}: {few}")
+    return Comparison(names, datasets, cells, tuple(notes), reference, metric)
 
 
 def compare(
@@ -148,6 +154,8 @@ def compare(
     labels_per_class: int | None = None,
     options: Options | None = None,
     data_options: Options | None = None,
+    metric: str = "accuracy",
+    class_weight: str | None = None,
     **execution: Any,
 ) -> Comparison:
     """Compare methods on datasets; the runs in the folder ``store`` are not repeated.
@@ -161,6 +169,8 @@ def compare(
         labels_per_class=labels_per_class,
         options=options,
         data_options=data_options,
+        metric=metric,
+        class_weight=class_weight,
     )
     return aggregate(jobs, run_jobs(jobs, Store(store), **execution))
 

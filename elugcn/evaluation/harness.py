@@ -85,8 +85,8 @@ def run_jobs(
     ):
         for job, record in finished:
             outcomes.note(job, record)
-            accuracy = record.get("val_accuracy")
-            advance({} if accuracy is None else {"val_accuracy": float(accuracy)})
+            found = record.get("val_score", record.get("val_accuracy"))
+            advance({} if found is None else {"val_score": float(found)})
     return outcomes
 
 

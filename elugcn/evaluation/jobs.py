@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from elugcn.api import MAX_SEED
+from elugcn.api.fitting import check_selection
 from elugcn.data.datasets import DatasetInfo, dataset_info
 from elugcn.errors import InputError
 from elugcn.methods.presets import tuned_options
@@ -31,6 +32,8 @@ class Job:
     data_options: dict[str, Any] = field(default_factory=dict)
     # ``module:function``, called with the fitted model; the record keeps its result.
     measure: str | None = None
+    metric: str = "accuracy"  # what validation selects by
+    class_weight: str | None = None
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -52,8 +55,9 @@ class Job:
         return f"{self.method} on {self.dataset}, split {self.split}, seed {self.seed}"
 
     def plain(self) -> dict[str, Any]:
-        """The job as JSON holds it."""
-        return asdict(self)
+        """The job as JSON holds it; stored runs don't have what is newer than they."""
+        later = {"metric": "accuracy", "class_weight": None}
+        return {k: v for k, v in asdict(self).items() if later.get(k, ...) != v}
 
 
 def make_jobs(
@@ -66,6 +70,8 @@ def make_jobs(
     data_options: Options | None = None,
     measure: str | None = None,
     first: int = 0,
+    metric: str = "accuracy",
+    class_weight: str | None = None,
 ) -> list[Job]:
     """Every run of a comparison, checked before the first one starts.
 
@@ -81,9 +87,13 @@ def make_jobs(
         data_options: Per dataset, further options of its loader.
         measure: What to measure on every fitted model.
         first: Seed of the first run.
+        metric: What validation selects by, and what is compared.
+        class_weight: ``"balanced"``, or None.
     """
     names = dict.fromkeys(map(resolve_name, methods))
     infos = {info.name: info for info in map(dataset_info, datasets)}
+    for name in names:
+        check_selection(name, metric, class_weight)
     if not names or not infos:
         raise InputError("a comparison needs at least one method and one dataset")
     if seeds < 1:
@@ -109,9 +119,19 @@ def make_jobs(
         for method in names:
             tuned = tuned_options(method, source, given.get(method, {}))
             chosen = differing(method, tuned)
+            job = Job(
+                method,
+                dataset,
+                options=chosen,
+                labels_per_class=labels_per_class,
+                data_options=own,
+                measure=measure,
+                metric=metric,
+                class_weight=class_weight,
+            )
             jobs += [
-                Job(method, dataset, *pair, chosen, labels_per_class, own, measure)
-                for pair in pairs(info, seeds, labels_per_class, first)
+                replace(job, split=split, seed=run_seed)
+                for split, run_seed in pairs(info, seeds, labels_per_class, first)
             ]
     return jobs
 

@@ -13,10 +13,11 @@ from typing import Any
 from torch_geometric.data import Data
 
 from elugcn import __version__, api
+from elugcn.api.fitting import collapse_note
 from elugcn.api.runs import environment, peak_rss_mb
 from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import check_data
-from elugcn.errors import InputError
+from elugcn.errors import CollapseWarning, InputError
 from elugcn.evaluation.isolated import IsolatedError, run_isolated
 from elugcn.evaluation.jobs import Job
 from elugcn.evaluation.store import SCHEMA, Record
@@ -57,6 +58,7 @@ def execute(job: Job, settings: Settings) -> Record:
     loading = time.perf_counter() - start
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        warnings.simplefilter("ignore", CollapseWarning)  # the record has it
         fitted = api.fit(
             data,
             job.method,
@@ -64,6 +66,8 @@ def execute(job: Job, settings: Settings) -> Record:
             seed=job.seed,
             device=settings.device,
             n_threads=settings.n_threads,
+            metric=job.metric,
+            class_weight=job.class_weight,
         )
     # Taken first: what a measurement needs is not a cost of the method.
     peak = round(peak_rss_mb(), 1)
@@ -72,15 +76,20 @@ def execute(job: Job, settings: Settings) -> Record:
     )
     about, result, graph = environment(fitted.threads), fitted.result, fitted.data
     use = result.label_utilization
+    parts = {name: graph[f"{name}_mask"] for name in ("train", "val", "test")}
+    own: Record = {}
+    if job.metric != "accuracy":
+        own = {f"{name}_score": fitted.score(mask) for name, mask in parts.items()}
+    if collapse_note(fitted):
+        own["collapsed"] = True
     return _head(job, "done") | {
         "config": job.config,
         "packages": about["packages"] | {"python": about["python"]},
         "commit": about["commit"],
         "threads": fitted.threads,
         "device": str(fitted.device),
-        "train_accuracy": fitted.accuracy(graph.train_mask),
-        "val_accuracy": fitted.accuracy(graph.val_mask),
-        "test_accuracy": fitted.accuracy(graph.test_mask),
+        **{f"{name}_accuracy": fitted.accuracy(mask) for name, mask in parts.items()},
+        **own,
         "elu_fraction": None if use is None else use.elu_fraction,
         "epochs": result.epochs,
         "seconds": {"load": loading} | result.seconds,

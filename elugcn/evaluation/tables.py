@@ -17,6 +17,7 @@ from rich.text import Text
 from elugcn.errors import InputError
 from elugcn.evaluation.aggregate import Cell, Comparison, Published
 from elugcn.evaluation.statistics import Difference, without_minus_zero
+from elugcn.methods.metrics import TITLES
 
 CSV_COLUMNS = ("method", "dataset", "mean", "std", "runs", "paper_mean", "paper_std",
                "seconds", "peak_rss_mb")  # fmt: skip
@@ -47,7 +48,8 @@ def render(comparison: Comparison, form: str) -> str:
 
 def blocks(comparison: Comparison) -> list[Block]:
     """Accuracies, differences to the reference if there are any, time and memory."""
-    caption = "Test accuracy in percent, mean ± standard deviation over runs"
+    caption = f"Test {TITLES[comparison.metric]} in percent, mean ± standard deviation"
+    caption += " over runs"
     published = any(cell.published is not None for cell in comparison.rows())
     caption += "; in parentheses the paper's." if published else "."
     found = [Block(caption, ours, accuracies=True)]

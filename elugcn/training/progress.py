@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ class Bars(Progress):
 
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[Advance]:
-        """Show the stage with its validation accuracy and the time left."""
+        """Show the stage with its validation score and the time left."""
         from rich import progress as rich
         from rich.console import Console
 
@@ -42,8 +43,8 @@ class Bars(Progress):
             task = bars.add_task(name, total=total, note="")
 
             def advance(record: Mapping[str, float]) -> None:
-                accuracy = record.get("val_accuracy", float("nan"))
-                note = "" if accuracy != accuracy else f"validation {accuracy:.1%}"
+                score = record.get("val_score", record.get("val_accuracy", math.nan))
+                note = "" if math.isnan(score) else f"validation {score:.1%}"
                 bars.update(task, advance=1, note=note)
 
             yield advance

@@ -1,7 +1,7 @@
-"""The search for options: Optuna proposes, validation accuracy judges.
+"""The search for options: Optuna proposes, validation judges.
 
 The state of a search is not stored. It is replayed: with the same seed and the same
-accuracies the sampler proposes the same options again, and finished runs come out of
+scores the sampler proposes the same options again, and finished runs come out of
 the store at once. A search that was interrupted therefore continues where it stopped.
 """
 
@@ -29,10 +29,16 @@ class Trial:
     number: int  # counts from 1
     options: dict[str, Any]  # what differs from the method's defaults
     val_accuracy: float | None = None  # mean over the runs; None: one failed
-    std: float | None = None  # unbiased; None: fewer than two runs
+    std: float | None = None  # of what judges, unbiased; None: fewer than two runs
     seconds: float = 0.0  # of the runs together
     error: str | None = None  # why the trial does not count
     version: str | None = None  # of the package that made the runs
+    val_score: float | None = None  # mean of the metric that judges, if not accuracy
+
+    @property
+    def value(self) -> float | None:
+        """What judges the trial."""
+        return self.val_accuracy if self.val_score is None else self.val_score
 
 
 @dataclass
@@ -46,12 +52,12 @@ class Search:
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the highest accuracy, the first of equals; None if all fail.
+        """The trial with the highest value, the first of equals; None if all fail.
 
         The first trials are known to be sound. They stay if nothing is better.
         """
-        done = [trial for trial in self.trials if trial.val_accuracy is not None]
-        return max(done, key=lambda t: t.val_accuracy or 0.0) if done else None
+        done = [trial for trial in self.trials if trial.value is not None]
+        return max(done, key=lambda t: t.value or 0.0) if done else None
 
 
 # Runs a trial, given its search, its number and its options.
@@ -98,8 +104,7 @@ def run_search(
             trial = Trial(number, chosen, error=str(error))
         else:
             trial = evaluate(search, number, options)
-        accuracy = trial.val_accuracy
-        study.tell(asked, WORST if accuracy is None else accuracy)
+        study.tell(asked, WORST if trial.value is None else trial.value)
         search.trials.append(trial)
         yield trial
 

@@ -12,7 +12,8 @@ from elugcn.evaluation.store import append_line, read_lines, read_records, write
 from elugcn.tuning.search import Search, Trial
 
 JOURNAL, PUBLISHED = "trials.jsonl", "trials.parquet"
-_IDENTITY = ("method", "dataset", "search_seed", "runs", "first", "number", "version")
+_IDENTITY = ("method", "dataset", "search_seed", "runs", "first", "number", "version",
+             "metric", "class_weight")  # fmt: skip
 
 
 def add_trial(folder: Path, search: Search, trial: Trial, **about: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import yaml
 
+from elugcn.api.fitting import check_selection
 from elugcn.atomic import atomic_file
 from elugcn.data.datasets import DatasetInfo, dataset_info, load_dataset
 from elugcn.data.validation import check_data
@@ -36,6 +37,8 @@ def tune(
     seed: int = 0,
     data_dir: str | Path | None = None,
     progress: Progress = SILENT,
+    metric: str = "accuracy",
+    class_weight: str | None = None,
     **execution: Any,
 ) -> list[Search]:
     """Search the best options of every method on every dataset, on validation only.
@@ -52,6 +55,8 @@ def tune(
         seed: Of the search.
         data_dir: Where dataset files are.
         progress: Shows how many trials of a search are finished.
+        metric: What judges a trial, and selects within its runs.
+        class_weight: ``"balanced"``, or None.
         **execution: Further arguments of ``elugcn.evaluation.run_jobs``.
     """
     load_optuna()
@@ -62,18 +67,23 @@ def tune(
     for name, number in (("trials", trials), ("runs", runs)):
         if number < 1:
             raise InputError(f"{name} must be at least 1; got {number}")
+    for name in names:
+        check_selection(name, metric, class_weight)
     store = Store(folder)
     store.check_writable()
-    about = {"search_seed": seed, "runs": runs, "first": first}
+    about: dict[str, Any] = {"search_seed": seed, "runs": runs, "first": first}
+    selection: dict[str, Any] = {"metric": metric, "class_weight": class_weight}
+    if selection != {"metric": "accuracy", "class_weight": None}:
+        about |= selection
 
     def evaluate(search: Search, number: int, options: dict[str, Any]) -> Trial:
         info = dataset_info(search.dataset)
         chosen = [
-            Job(search.method, search.dataset, split, run_seed, options)
+            Job(search.method, search.dataset, split, run_seed, options, **selection)
             for split, run_seed in pairs(info, runs, None, first)
         ]
         outcomes = run_jobs(chosen, store, data_dir=data_dir, **execution)
-        return trial_of(number, options, outcomes)
+        return trial_of(number, options, outcomes, metric)
 
     searches = []
     for info in infos:
@@ -85,16 +95,18 @@ def tune(
                 for trial in run_search(search, common, traits, seed, evaluate):
                     add_trial(store.folder, search, trial, **about)
                     best = search.best
-                    known = None if best is None else best.val_accuracy
-                    advance({} if known is None else {"val_accuracy": known})
+                    known = None if best is None else best.value
+                    advance({} if known is None else {"val_score": known})
             searches.append(search)
     return searches
 
 
-def trial_of(number: int, options: dict[str, Any], outcomes: Outcomes) -> Trial:
+def trial_of(
+    number: int, options: dict[str, Any], outcomes: Outcomes, metric: str = "accuracy"
+) -> Trial:
     """Sum up the runs of a trial; one that failed spoils it.
 
-    Only validation is read: the search never sees a test accuracy.
+    Only validation is read: the search never sees a test score.
     """
     records = list(outcomes.done.values())
     errors = [record["error"] for record in outcomes.failed.values()]
@@ -106,7 +118,11 @@ def trial_of(number: int, options: dict[str, Any], outcomes: Outcomes) -> Trial:
         error = "; ".join(dict.fromkeys(errors))
         return Trial(number, options, seconds=seconds, error=error)
     mean, std, _ = summarize(accuracies, scale=1.0)
-    return Trial(number, options, mean, std, seconds, version=records[-1]["version"])
+    score = None
+    if metric != "accuracy":
+        score, std, _ = summarize([r["val_score"] for r in records], scale=1.0)
+    version = records[-1]["version"]
+    return Trial(number, options, mean, std, seconds, version=version, val_score=score)
 
 
 def traits_of(

@@ -45,6 +45,17 @@ def test_compare_measures_what_the_library_does(elugcn: Command, store: Path) ->
     assert stored(store) == before  # nothing was run again
 
 
+def test_compare_by_another_metric(elugcn: Command) -> None:
+    asked = ["--methods", "gcn", "--seeds", "1", "--metric", "f1_macro", "--json"]
+    asked += ["--class-weight", "balanced", "--set", "gcn.epochs=3"]
+    said = elugcn("compare", "--datasets", "karate", "--store", "s", *asked).json
+    weights = {"metric": "f1_macro", "class_weight": "balanced"}
+    fitted = fit(load_dataset("karate"), "gcn", {"epochs": 3}, **weights)  # type: ignore[arg-type]
+    score = fitted.score(fitted.data.test_mask)
+    assert said["metric"] == "f1_macro"
+    assert said["cells"][0]["mean"] == pytest.approx(100 * (score or 0.0))
+
+
 def test_forms_of_the_table(elugcn: Command, store: Path, folder: Path) -> None:
     asked = [*COMPARE, "--store", store]
     said = elugcn(*asked, "--json").json

@@ -101,6 +101,9 @@ LINES = {
     "compare --set epochs=3": "--set epochs: expected METHOD.KEY=VALUE",
     "compare --set gcn.epochs": "--set gcn.epochs: expected key=value",
     "compare --set gcn.epoch=3": "unknown option 'epoch' of method gcn",
+    "compare --metric auc": "--metric must be one of accuracy, .*; got 'auc'",
+    "compare --class-weight balanced": "--class-weight: method 'lpa' has no loss",
+    "tune --metric auc": "--metric must be one of accuracy, .*; got 'auc'",
     "compare --format html": "--format html: expected one of terminal, markdown",
     # Saved runs
     "predict nowhere": "nowhere",

@@ -157,6 +157,20 @@ def test_cells_by_hand() -> None:
     assert found.notes == ("mlp on karate: 1 failed (no luck)",)
 
 
+def test_another_metric_is_what_is_compared() -> None:
+    jobs = make_jobs(["gcn", "mlp"], ["karate"], 1, metric="roc_auc")
+    outcomes = Outcomes()
+    for job, value in zip(jobs, (0.7, 0.6), strict=True):
+        outcomes.note(job, record_of(job, 0.9, test_score=value, collapsed=True))
+    found = aggregate(jobs, outcomes)
+    assert found.cells["gcn", "karate"].summary.mean == pytest.approx(70.0)
+    assert found.cells["mlp", "karate"].difference is None  # one pair has no spread
+    assert render(found, "markdown").startswith("Test ROC AUC in percent, mean ± ")
+    assert found.notes[0] == (
+        "gcn on karate: 1 of 1 runs predict fewer classes than have labels"
+    )
+
+
 def test_versions_are_noted_and_drawn_labels_have_no_published_number() -> None:
     jobs = make_jobs(["gcn"], ["karate"], 2, labels_per_class=2)
     outcomes = Outcomes()

@@ -50,7 +50,8 @@ def test_every_stored_run_is_of_a_job_of_today(stored: Store) -> None:
     records = list(stored.records())
     assert len(records) >= 6772
     for record in records:
-        job = Job(**{name: record[name] for name in names})
+        known = {n: record[n] for n in names if record.get(n) is not None}
+        job = Job(**known)
         assert job.key == record["key"]
         assert stored.result(job) is record
         assert record["packages"]["elugcn"] == record["version"]

@@ -83,6 +83,19 @@ def test_a_search_by_hand(search: Callable[..., Search], tmp_path: Path) -> None
     assert all(about.items() <= row.items() for row in rows)
 
 
+def test_another_metric_judges(search: Callable[..., Search], tmp_path: Path) -> None:
+    def made(job: Job) -> dict[str, Any]:
+        assert job.metric == "f1_macro"
+        own = peaked(job)
+        return own | {"val_score": 1.0 - own["val_accuracy"]}
+
+    found = search(made, metric="f1_macro")
+    assert found.best is not None
+    assert found.best.val_accuracy == min(t.val_accuracy or 1 for t in found.trials)
+    assert found.best.value == pytest.approx(1.0 - (found.best.val_accuracy or 0.0))
+    assert {row["metric"] for row in read_trials(tmp_path / "tune")} == {"f1_macro"}
+
+
 def test_a_search_goes_on_where_it_stopped(
     search: Callable[..., Search], tmp_path: Path
 ) -> None:
