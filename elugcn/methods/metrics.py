@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
@@ -75,41 +75,35 @@ def _f1_macro(logits: Tensor, y: Tensor, num_classes: int) -> float:
 
 
 def _roc_auc(logits: Tensor, y: Tensor, num_classes: int) -> float:
-    scores, positive = _one_against_rest(logits, y, num_classes)
-    lower, positive_lower = _count_below(scores, positive)
-    up_to, positive_up_to = _count_below(scores, positive, or_equal=True)
-    # The negative nodes below each positive one; those level with it count half.
-    negative = (lower - positive_lower + up_to - positive_up_to) / 2
-    pairs = positive.sum(dim=1) * (~positive).sum(dim=1)
-    return float(((negative * positive).sum(dim=1, dtype=torch.double) / pairs).mean())
+    found = []
+    for scores, own in _against_rest(logits, y, num_classes):
+        m, k = scores.numel(), own.numel()
+        # Twice the nodes below each positive one; those level with it count half.
+        below = torch.searchsorted(scores, own)
+        below = below + torch.searchsorted(scores, own, right=True)
+        found.append((below.sum().double() - k * k) / (2 * k * (m - k)))
+    return float(torch.stack(found).mean())
 
 
 def _average_precision(logits: Tensor, y: Tensor, num_classes: int) -> float:
-    scores, positive = _one_against_rest(logits, y, num_classes)
-    lower, positive_lower = _count_below(scores, positive)
-    # The precision where a node is the last one that is called positive.
-    count = positive.sum(dim=1, keepdim=True)
-    precision = (count - positive_lower) / (y.numel() - lower).double()
-    return float(((precision * positive).sum(dim=1) / count[:, 0]).mean())
+    found = []
+    for scores, own in _against_rest(logits, y, num_classes):
+        # The precision where a positive node is the last that is called positive.
+        called = scores.numel() - torch.searchsorted(scores, own)
+        right = own.numel() - torch.searchsorted(own, own)
+        found.append((right / called.double()).mean())
+    return float(torch.stack(found).mean())
 
 
-def _one_against_rest(
+def _against_rest(
     logits: Tensor, y: Tensor, num_classes: int
-) -> tuple[Tensor, Tensor]:
-    """One row per class with all scores, and who belongs to the class."""
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """For each class the sorted scores of all nodes, and of its own."""
     classes = y.new_ones(1) if num_classes == 2 else y.bincount().nonzero()[:, 0]
     log_p = F.log_softmax(logits.double(), dim=1).T
-    return log_p[classes].contiguous(), y == classes[:, None]
-
-
-def _count_below(
-    scores: Tensor, positive: Tensor, or_equal: bool = False
-) -> tuple[Tensor, Tensor]:
-    """How many nodes have a lower score than each, and how many positive ones."""
-    ordered, order = scores.sort(dim=1)
-    lower = torch.searchsorted(ordered, scores, right=or_equal)
-    positive_before = F.pad(positive.gather(1, order).cumsum(dim=1), (1, 0))
-    return lower, positive_before.gather(1, lower)
+    ordered = log_p[classes].sort(dim=1).values
+    for i, k in enumerate(classes.tolist()):
+        yield ordered[i], log_p[k][y == k].sort().values
 
 
 def leading(metric: str, uneven: bool) -> list[str]:

@@ -1,5 +1,6 @@
 """What stage 2 minimises, written out as the paper prints it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -137,6 +138,9 @@ def test_targets_by_hand(path_graph: Any) -> None:
     plain = loss_targets(problem, use, None)
     assert plain.weight.tolist() == [0.5, 0, 0, 0, 0, 0.5]
     assert plain.target[[0, 5]].tolist() == [0, 1]
+    weighted = replace(problem, class_weight=torch.tensor([1.0, 3.0]))
+    weights = loss_targets(weighted, use, None).weight
+    assert weights.tolist() == [0.25, 0, 0, 0, 0, 0.75]
     more = loss_targets(problem, use, torch.tensor([0, 0.25, 0, 0, 0.75, 0]))
     assert more.weight.tolist() == [0.5, 0.25, 0, 0, 0.75, 0.5]
     assert more.target.tolist() == [0, 0, 0, 0, 1, 1]

@@ -32,6 +32,25 @@ def test_bars_show_the_stage_and_its_accuracy(screen: io.StringIO) -> None:
         assert text in screen.getvalue()
 
 
+def test_a_stage_inside_another_has_a_bar_below(screen: io.StringIO) -> None:
+    bars = Bars()
+    with bars.stage("members", 2) as member:
+        for name in ("two-view", "mlp"):
+            with bars.stage(name, 9) as epoch:
+                epoch({"val_accuracy": 0.5})
+            member({"val_score": 0.75, "seconds_left": 41.7})
+    shown = screen.getvalue()
+    for text in ("members", "two-view", "mlp", "validation 50.0%", "1/9", "2/2"):
+        assert text in shown
+    assert "validation 75.0%" in shown
+    assert "at most 42 s left" in shown
+    with pytest.raises(ValueError, match="no luck"), bars.stage("again", 1):
+        raise ValueError("no luck")
+    with bars.stage("after all", 1):
+        pass
+    assert "after all" in screen.getvalue()
+
+
 @pytest.mark.parametrize("record", [{}, {"val_accuracy": float("nan")}], ids=str)
 def test_bars_without_validation(record: dict[str, float], screen: io.StringIO) -> None:
     with Bars().stage("mlp", 2) as advance:
