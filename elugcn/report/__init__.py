@@ -21,6 +21,7 @@ from elugcn.api.runs import CONFIG, ENVIRONMENT, METRICS, REPORT
 from elugcn.atomic import atomic_file
 from elugcn.errors import InputError
 from elugcn.insight import counted, format_percent
+from elugcn.methods.metrics import TITLES
 from elugcn.report import figures
 from elugcn.report.content import Content, collect
 from elugcn.report.verdict import accuracy_percent, verdict
@@ -107,9 +108,10 @@ def _figures(content: Content) -> dict[str, list[tuple[str, Markup]]]:
         figure = figures.calibration_figure(content.evaluation.calibration.bins)
         alt = "Calibration curve: accuracy over confidence"
         drawn["calibration"] = [("", figures.svg(figure, "calibration", alt))]
+    score = "val_accuracy" if content.metric == "accuracy" else "val_score"
     for title, columns in (
         ("Loss", {"val_loss": "validation", "loss": "training"}),
-        ("Validation accuracy", {"val_accuracy": "validation"}),
+        (f"Validation {TITLES[content.metric]}", {score: "validation"}),
     ):
         curve = figures.history_figure(content.history, columns, content.best_epoch)
         if curve is not None:

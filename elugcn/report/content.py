@@ -50,6 +50,7 @@ class Content:
     findings: list[str]
     heat: Heat | None
     history: list[dict[str, float]]
+    metric: str
     best_epoch: int | None
     suggestions: list[Suggestion]
     rows: list[Row]
@@ -95,6 +96,7 @@ def collect(
         findings=found.get("findings", []),
         heat=heat(context),
         history=result.history,
+        metric=fitted.metric,
         # Without validation nodes, nothing selected the epoch.
         best_epoch=best if isinstance(best, int) and data.val_mask.any() else None,
         suggestions=[] if use is None else suggestions(context),

@@ -92,7 +92,7 @@ def history_figure(
             axis.plot(*zip(*points, strict=True), color=colour, label=name)
     if not axis.lines:
         return None
-    if "accuracy" in " ".join(columns):
+    if "val_loss" not in columns:
         axis.yaxis.set_major_formatter(PERCENT)
         axis.set_ylim(0.0, 1.02)
     if best is not None:
