@@ -10,12 +10,13 @@ ELU nodes (Definition 1) are further targets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from statistics import geometric_mean
 from typing import Any, Literal, Self
 
 import torch
-import torch.nn.functional as F
 from pydantic import model_validator
 from torch import Tensor
 from torch_geometric.data import Data
@@ -26,7 +27,17 @@ from elugcn.elu.label_propagation import one_hot_rows, propagate_labels
 from elugcn.elu.objective import pseudo_label_weights
 from elugcn.elu.utilization import LabelUtilization, definition_one
 from elugcn.engine import CSR, Features
-from elugcn.methods.contract import FitContext, FitResult, Method, Model
+from elugcn.methods.calibration import UNCALIBRATED, calibrate
+from elugcn.methods.contract import (
+    AtOnce,
+    FitContext,
+    FitResult,
+    Known,
+    Method,
+    Model,
+    Training,
+)
+from elugcn.methods.metrics import score
 from elugcn.methods.options import (
     Count,
     Direction,
@@ -39,9 +50,6 @@ from elugcn.methods.options import (
 )
 from elugcn.methods.problem import GraphTraits, GraphView, Problem
 from elugcn.models.linear import Block, LinearFeatures, conjugate_gradients
-
-TEMPERATURES = torch.logspace(-0.5, 2.0, 26)
-UNCALIBRATED = 10.0  # the temperature without validation nodes
 
 
 class LinearConfig(MethodConfig):
@@ -58,9 +66,11 @@ class LinearConfig(MethodConfig):
     inputs: Literal["features", "edges", "both"] = "features"  # "edges": rows of A
     iterations: Count = 40  # at most; validation chooses
     patience: Steps = 10  # iterations without improvement after which it stops
+    select: Literal["accuracy", "loss"] = "accuracy"  # what validation compares first
     ridge: Positive = 1e-3  # λ as a share of the first Rayleigh quotient
     pseudo_weight: NonNegative = 0.0  # total weight of ELU targets; that of labels is 1
     rounds: Count = 1  # of ELU targets
+    temperature: Positive | None = None  # of the softmax; None: fitted on validation
 
     @model_validator(mode="after")
     def _check_direction(self) -> Self:
@@ -72,6 +82,13 @@ class LinearConfig(MethodConfig):
     def adjacency_norm(self) -> str:
         """How A is normalised."""
         return self.norm
+
+    def of_length(self, length: int, found: Sequence[Mapping[str, Any]]) -> Self:
+        """So many iterations, and the mean temperature."""
+        temperature = geometric_mean(record["temperature"] for record in found)
+        return self.model_copy(
+            update={"iterations": length, "patience": 0, "temperature": temperature}
+        )
 
     @property
     def powers(self) -> tuple[int, ...]:
@@ -102,9 +119,11 @@ class Targets:
 
     @classmethod
     def of(cls, problem: Problem) -> Targets:
-        """The training labels; their weights sum to 1."""
+        """The training labels; their weights sum to 1, by class if classes weigh."""
         labels = one_hot_rows(problem.train_labels, problem.num_classes)
         weight = problem.train_mask.float() / max(1, problem.train_index.numel())
+        if problem.train_weight is not None:
+            weight[problem.train_index] *= problem.train_weight
         return cls(labels, weight, weight @ labels)
 
     def with_elu_nodes(
@@ -161,24 +180,46 @@ class Linear(Method[LinearConfig]):
     Config = LinearConfig
 
     def fit(
-        self, problem: Problem, config: LinearConfig, context: FitContext
+        self,
+        problem: Problem,
+        config: LinearConfig,
+        context: FitContext,
+        known: Known | None = None,
     ) -> FitResult:
-        """Solve; with ``pseudo_weight`` solve again with ELU nodes as targets."""
+        """Solve; with ``pseudo_weight`` solve again with ELU nodes as targets.
+
+        ``known`` tells the ELU nodes of the first round.
+        """
         labels = Targets.of(problem)
-        result = solve(problem, config, context, labels)
         if not config.pseudo_weight:
-            return result
-        with context.clock("utilization"):
-            lpa = propagate_labels(
-                problem.label_adj, problem.train_labels, problem.num_classes
-            )
+            return solve(problem, config, context, labels)
+        if known is None:
+            with context.clock("utilization"):
+                train, c = problem.train_labels, problem.num_classes
+                lpa = propagate_labels(problem.label_adj, train, c)
+            known = Known(lpa, solve(problem, config, context, labels))
+        result = known.fitted
         for _ in range(config.rounds):
-            utilization = definition_one(lpa, result.logits)
+            utilization = definition_one(known.lpa, result.logits)
             weight = config.pseudo_weight
             targets = labels.with_elu_nodes(problem, utilization, weight)
             result = solve(problem, config, context, targets)
             result.label_utilization = utilization
         return result
+
+    def start(
+        self,
+        problem: Problem,
+        config: LinearConfig,
+        context: FitContext,
+        known: Known | None = None,
+        *,
+        stage: int = 0,
+        title: str | None = None,
+    ) -> Training:
+        """Nothing is drawn at random, and nothing pauses."""
+        fit = partial(self.fit, problem, config, context, known)
+        return AtOnce(fit, title or self.name)
 
     def restore(
         self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]
@@ -221,17 +262,17 @@ class Linear(Method[LinearConfig]):
 def solve(
     problem: Problem, config: LinearConfig, context: FitContext, targets: Targets
 ) -> FitResult:
-    """Iterate; keep what validation likes best: accuracy, then squared error.
+    """Iterate; keep the iterate that validation likes best.
 
-    Without validation nodes the last iterate is kept.
+    The metric comes first, then the log-loss of the calibrated scores; or the other way
+    round. Without validation nodes the last iterate is kept.
     """
-    val = problem.val_index
-    truth = problem.y[val]
-    wanted = one_hot_rows(truth, problem.num_classes)
+    val, truth, c = problem.val_index, problem.val_target, problem.num_classes
     prior = targets.prior
     history: list[dict[str, float]] = []
     best: tuple[float, float] | None = None
     kept, at = (torch.empty(0), torch.empty(0)), 0
+    temperature = chosen = UNCALIBRATED
     with context.clock("train"):
         operator = config.operator(problem.x, problem.adj).balanced()
         centred = targets.scores - prior
@@ -241,38 +282,34 @@ def solve(
             )
         ):
             seen = scores[val] + prior
-            accuracy = float((seen.argmax(dim=1) == truth).double().mean())
-            error = float((seen - wanted).square().sum(dim=1).mean())
-            loss = float(targets.weight @ (scores - centred).square().sum(dim=1))
-            history.append(
-                {"epoch": i, "loss": loss, "val_accuracy": accuracy, "val_loss": error}
+            found = score(problem.metric, seen, truth, c)
+            temperature, loss = calibrate(
+                seen, truth, problem.class_weight, temperature
             )
-            if best is None or not len(val) or (accuracy, -error) > best:
-                best, kept, at = (accuracy, -error), (W, scores), i
+            error = float(targets.weight @ (scores - centred).square().sum(dim=1))
+            history.append(
+                {"epoch": i, "loss": error, "val_accuracy": found, "val_loss": loss}
+            )
+            now = (found, -loss) if config.select == "accuracy" else (-loss, found)
+            if best is None or not len(val) or now > best:
+                best, kept, at, chosen = now, (W, scores), i, temperature
             elif config.patience and i - at >= config.patience:
                 break
+            if context.is_over:
+                break
         W, scores = kept
-        logits = scores + prior
-        temperature = calibrate(logits[val], truth)
+        chosen = config.temperature or chosen
     model = None
     if config.inputs == "features":
         scales = operator.blocks[0].scales
         model = LinearModel(
-            config, W.cpu(), prior.cpu(), temperature, scales, problem.scaler
+            config, W.cpu(), prior.cpu(), chosen, scales, problem.scaler
         )
     return FitResult(
-        logits=temperature * logits,
+        logits=chosen * (scores + prior),
         epochs=len(history),
         history=history,
         seconds=context.seconds,
         model=model,
-        metadata={"best_epoch": at, "temperature": temperature},
+        metadata={"best_epoch": at, "temperature": chosen},
     )
-
-
-def calibrate(scores: Tensor, truth: Tensor) -> float:
-    """The factor under which softmax(scores) has the least log-loss."""
-    if not truth.numel():
-        return UNCALIBRATED
-    losses = torch.stack([F.cross_entropy(t * scores, truth) for t in TEMPERATURES])
-    return float(TEMPERATURES[int(losses.argmin())])

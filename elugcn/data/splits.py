@@ -19,7 +19,7 @@ SPLITS = ("train_mask", "val_mask", "test_mask")
 
 # Each kind of draw has its own random stream: labels drawn with seed 3 do not repeat
 # the choices that made split 3.
-_STREAMS = {"split": 0, "labels": 1, "validation": 2, "graph": 3}
+_STREAMS = {"split": 0, "labels": 1, "validation": 2, "graph": 3, "folds": 4}
 
 
 class Split(NamedTuple):
@@ -31,7 +31,7 @@ class Split(NamedTuple):
 
 
 def generator(seed: int, stream: str) -> np.random.Generator:
-    """Random numbers for "split", "labels", "validation" or "graph"."""
+    """Random numbers of a stream, such as "split" or "labels"."""
     return np.random.default_rng([seed, _STREAMS[stream]])
 
 

@@ -13,6 +13,7 @@ from elugcn.elu.sparsify import check_mode
 from elugcn.elu.stages import (
     Pretrained,
     TwoViewFit,
+    TwoViewTraining,
     build_network,
     expand_labels,
     fit_rounds,
@@ -23,7 +24,15 @@ from elugcn.elu.stages import (
 )
 from elugcn.elu.trained_model import TwoViewModel
 from elugcn.elu.utilization import definition_one
-from elugcn.methods.contract import FitContext, FitResult, Method, Model
+from elugcn.methods.contract import (
+    AtOnce,
+    FitContext,
+    FitResult,
+    Known,
+    Method,
+    Model,
+    Training,
+)
 from elugcn.methods.network import NetworkMethod, below
 from elugcn.methods.problem import GraphTraits, Problem, Shapes
 from elugcn.methods.registry import get_method
@@ -45,6 +54,30 @@ class ELUGCN(NetworkMethod[PaperConfig]):
         fits = fit_rounds(problem, "two-view", config, context, pretrained)
         best = max(fits, key=lambda fit: (not fit.diverged, fit.val_accuracy))
         return as_result(best, fits, pretrained)
+
+    def start(
+        self,
+        problem: Problem,
+        config: PaperConfig,
+        context: FitContext,
+        known: Known | None = None,
+        *,
+        stage: int = 2,
+        title: str | None = None,
+    ) -> Training:
+        """Begin stage 2, where ``known`` takes the place of stage 0."""
+        title = title or self.name
+        if known is None:
+            return AtOnce(lambda: self.fit(problem, config, context), title)
+        H = known.fitted.logits
+        utilization = definition_one(known.lpa, H)
+        with context.clock("graph"):
+            labels = expand_labels(problem, utilization, config)
+            graph = learn_graph(H, labels, known.lpa, config)
+        source = known.fitted.model
+        return TwoViewTraining(
+            problem, title, config, context, graph, utilization, source, stage
+        )
 
     def build(self, config: PaperConfig, shapes: Shapes) -> nn.Module:
         """The GCN of stage 2."""

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -24,9 +25,14 @@ from elugcn.elu.options import ELUConfig
 from elugcn.elu.trained_model import TwoViewModel, h_of
 from elugcn.elu.utilization import LabelUtilization, definition_one
 from elugcn.methods.backbone import AnyGCN, build_gcn, build_mlp, build_sampled
-from elugcn.methods.contract import FitContext, FitResult, Model
+from elugcn.methods.contract import FitContext, FitResult, Model, Training
 from elugcn.methods.metrics import score
-from elugcn.methods.network import Supervised, SupervisedRows, fit_network
+from elugcn.methods.network import (
+    NetworkTraining,
+    Supervised,
+    SupervisedRows,
+    fit_network,
+)
 from elugcn.methods.problem import Problem, Shapes
 from elugcn.methods.sampled import SampledObjective
 from elugcn.models.random_propagation import SampledPropagation
@@ -168,6 +174,79 @@ def graph_in_use(graph: LowRankGraph, config: ELUConfig) -> ELUGraph:
 # Stage 2
 
 
+class TwoViewTraining(Training):
+    """The GCN on Â and S* (eq. 13) in training.
+
+    ``graph`` holds S* in factors, before scaling; ``source`` is the model that gave H.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        name: str,
+        config: ELUConfig,
+        context: FitContext,
+        graph: LowRankGraph,
+        utilization: LabelUtilization,
+        source: Model | None,
+        stage: int = 2,
+    ) -> None:
+        self.problem, self.name, self.config = problem, name, config
+        self.graph, self.utilization, self.source = graph, utilization, source
+        with context.clock("graph"):
+            used = self.used = graph_in_use(graph, config)
+        pseudo = pseudo_label_weights(
+            utilization, problem.train_mask, config.pseudo_weight
+        )
+
+        def objective(
+            network: AnyGCN | SampledPropagation, problem: Problem
+        ) -> TwoViewObjective | SampledObjective:
+            if isinstance(network, SampledPropagation):
+                return SampledObjective(
+                    network, problem, config, pseudo, utilization.gcn, config.warmup
+                )
+            return TwoViewObjective(network, problem, config, used, utilization, pseudo)
+
+        self.training = NetworkTraining(
+            "elu-gcn", config, problem, context, build_network, objective,
+            stage=stage, title=name,
+        )  # fmt: skip
+        self.epochs, self.title = config.epochs, name
+
+    def run_until(self, epoch: int) -> None:
+        """Train until so many epochs are done, or until the training ends itself."""
+        self.training.run_until(epoch)
+
+    @property
+    def best(self) -> Mapping[str, float]:
+        """The record of the epoch that validation has selected so far."""
+        return self.training.best
+
+    def finish(self) -> TwoViewFit:
+        """The selected epoch; η is chosen now if the options say so."""
+        problem, config = self.problem, self.config
+        result, model = self.training.finish(), self.training.model
+        result.label_utilization = self.utilization
+        result.graph, result.graph_mode = self.used, self.used.mode
+        eta, gcn = config.eta, model.network
+        if config.uses_elu_view and isinstance(gcn, AnyGCN):
+            if config.refit_eta and problem.val_index.numel():
+                with torch.no_grad():
+                    inputs = problem.inputs.with_elu_graph(self.used.operator)
+                    views = gcn.views(inputs).tensors()
+                eta = choose_eta(problem, views, config.eta)
+                result.logits = mixed(views, eta)
+            if eta and self.source is not None:
+                result.model = TwoViewModel.of(
+                    model, eta, self.graph, problem.x, self.source
+                )
+        accuracy = problem.val_score(result.logits)
+        return TwoViewFit(
+            **vars(result), name=self.name, val_accuracy=accuracy, eta=eta
+        )
+
+
 def train_two_views(
     problem: Problem,
     name: str,
@@ -178,41 +257,12 @@ def train_two_views(
     source: Model | None,
     stage: int = 2,
 ) -> TwoViewFit:
-    """Train the GCN on Â and S* (eq. 13), then choose η if the options say so.
-
-    ``graph`` holds S* in factors, before scaling; ``source`` is the model that gave H.
-    """
-    with context.clock("graph"):
-        used = graph_in_use(graph, config)
-    pseudo = pseudo_label_weights(utilization, problem.train_mask, config.pseudo_weight)
-
-    def objective(
-        network: AnyGCN | SampledPropagation, problem: Problem
-    ) -> TwoViewObjective | SampledObjective:
-        if isinstance(network, SampledPropagation):
-            return SampledObjective(
-                network, problem, config, pseudo, utilization.gcn, config.warmup
-            )
-        return TwoViewObjective(network, problem, config, used, utilization, pseudo)
-
-    result, model = fit_network(
-        "elu-gcn", config, problem, context, build_network, objective,
-        stage=stage, title=name,
-    )  # fmt: skip
-    result.label_utilization = utilization
-    result.graph, result.graph_mode = used, used.mode
-    eta, gcn = config.eta, model.network
-    if config.uses_elu_view and isinstance(gcn, AnyGCN):
-        if config.refit_eta and problem.val_index.numel():
-            with torch.no_grad(), context.clock("train"):
-                inputs = problem.inputs.with_elu_graph(used.operator)
-                views = gcn.views(inputs).tensors()
-            eta = choose_eta(problem, views, config.eta)
-            result.logits = mixed(views, eta)
-        if eta and source is not None:
-            result.model = TwoViewModel.of(model, eta, graph, problem.x, source)
-    accuracy = problem.val_score(result.logits)
-    return TwoViewFit(**vars(result), name=name, val_accuracy=accuracy, eta=eta)
+    """Train the GCN on Â and S* (eq. 13) to the end."""
+    training = TwoViewTraining(
+        problem, name, config, context, graph, utilization, source, stage
+    )
+    training.run_until(config.epochs)
+    return training.finish()
 
 
 def build_network(config: ELUConfig, shapes: Shapes) -> AnyGCN | SampledPropagation:

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
@@ -79,6 +80,18 @@ class FitContext:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     progress: Progress = SILENT
     seconds: dict[str, float] = field(default_factory=dict)
+    # When time is up, by ``time.monotonic``; what is done by then is the answer.
+    deadline: float = math.inf
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the deadline; infinite without one."""
+        return self.deadline - time.monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether time is up."""
+        return self.seconds_left <= 0
 
     @contextmanager
     def stage(self, clock: str, number: int = 0) -> Iterator[Workspace]:
@@ -106,6 +119,55 @@ class FitContext:
             self.seconds[name] = self.seconds.get(name, 0.0) + spent
 
 
+@dataclass(frozen=True)
+class Known:
+    """What simpler models know of a graph before a method is trained on it."""
+
+    lpa: Tensor  # label distribution, n×c; a zero row where no label reaches
+    fitted: FitResult  # the best of the simpler models
+
+
+class Training(ABC):
+    """A method in training, which can pause: ``run_until``, then ``finish``."""
+
+    epochs: int  # at most
+    title: str  # what the progress display shows
+
+    @abstractmethod
+    def run_until(self, epoch: int) -> None:
+        """Train until so many epochs are done, or until the training ends itself."""
+
+    @property
+    @abstractmethod
+    def best(self) -> Mapping[str, float]:
+        """The record of the epoch that validation has selected so far."""
+
+    @abstractmethod
+    def finish(self) -> FitResult:
+        """The selected epoch."""
+
+
+class AtOnce(Training):
+    """A fit without epochs between which it could pause."""
+
+    epochs = 0
+
+    def __init__(self, fit: Callable[[], FitResult], title: str) -> None:
+        self._fit, self.title = fit, title
+
+    def run_until(self, epoch: int) -> None:
+        """Nothing: ``finish`` does everything."""
+
+    @property
+    def best(self) -> Mapping[str, float]:
+        """Nothing is known before the end."""
+        return {}
+
+    def finish(self) -> FitResult:
+        """Fit."""
+        return self._fit()
+
+
 class Method(ABC, Generic[ConfigT]):
     """A method of node classification."""
 
@@ -117,6 +179,28 @@ class Method(ABC, Generic[ConfigT]):
     @abstractmethod
     def fit(self, problem: Problem, config: ConfigT, context: FitContext) -> FitResult:
         """Train on a graph."""
+
+    def start(
+        self,
+        problem: Problem,
+        config: ConfigT,
+        context: FitContext,
+        known: Known | None = None,
+        *,
+        stage: int = 0,
+        title: str | None = None,
+    ) -> Training:
+        """Begin a training that can pause.
+
+        Args:
+            problem: The graph.
+            config: Options.
+            context: Seed, device, progress and clocks.
+            known: What a method that starts from simpler models need not train.
+            stage: Numbers the random numbers.
+            title: What the progress display shows; None: the method.
+        """
+        return AtOnce(lambda: self.fit(problem, config, context), title or self.name)
 
     def restore(
         self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]

@@ -14,7 +14,14 @@ from torch_geometric.data import Data
 
 from elugcn.data.scaling import FeatureScaler
 from elugcn.engine import Features, GraphInputs, rows_of
-from elugcn.methods.contract import FitContext, FitResult, Method, Model
+from elugcn.methods.contract import (
+    FitContext,
+    FitResult,
+    Known,
+    Method,
+    Model,
+    Training,
+)
 from elugcn.methods.options import TrainConfig
 from elugcn.methods.problem import GraphView, Problem, Shapes
 from elugcn.training.loop import Objective, Trainer, TrainSettings
@@ -168,7 +175,25 @@ class NetworkMethod(Method[TrainConfigT], Generic[TrainConfigT]):
         self, problem: Problem, config: TrainConfigT, context: FitContext
     ) -> FitResult:
         """Build the network, train it and keep the selected epoch."""
-        result, model = fit_network(
+        training = self.start(problem, config, context)
+        training.run_until(training.epochs)
+        result = training.finish()
+        assert isinstance(result.model, NetworkModel)
+        result.metadata |= self.metadata(result.model.network)
+        return result
+
+    def start(
+        self,
+        problem: Problem,
+        config: TrainConfigT,
+        context: FitContext,
+        known: Known | None = None,
+        *,
+        stage: int = 0,
+        title: str | None = None,
+    ) -> Training:
+        """Build the network."""
+        return NetworkTraining(
             self.name,
             config,
             problem,
@@ -176,9 +201,9 @@ class NetworkMethod(Method[TrainConfigT], Generic[TrainConfigT]):
             self.build,
             lambda network, _: self.objective(network, problem, config, context),
             self.training(config),
+            stage=stage,
+            title=title,
         )
-        result.metadata |= self.metadata(model.network)
-        return result
 
     def restore(
         self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]
@@ -194,6 +219,81 @@ class NetworkMethod(Method[TrainConfigT], Generic[TrainConfigT]):
         return NetworkModel(self.name, config, shapes, network.eval(), scaler)
 
 
+class NetworkTraining(Training, Generic[NetworkT]):
+    """A network in training.
+
+    Pausing changes nothing: PyTorch's generator is put back to where it was.
+
+    Args:
+        method: The method that can restore the network.
+        config: What the network is built from.
+        problem: The graph.
+        context: Seed, device, progress and clocks.
+        build: Builds the network.
+        objective: What is minimised.
+        settings: How it is trained; None: as the configuration says.
+        clock: The clock that its time is added to.
+        stage: Numbers its random numbers.
+        title: What the progress display shows; None: the method.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        config: TrainConfig,
+        problem: Problem,
+        context: FitContext,
+        build: Callable[[Any, Shapes], NetworkT],
+        objective: Callable[[NetworkT, Problem], Objective],
+        settings: TrainSettings | None = None,
+        *,
+        clock: str = "train",
+        stage: int = 0,
+        title: str | None = None,
+    ) -> None:
+        self.context, self.clock, self.title = context, clock, title or method
+        settings = settings or config.training()
+        self.epochs = settings.epochs
+        with context.stage(clock, stage) as workspace:
+            network = build(config, problem.shapes).to(context.device)
+            self.trainer = Trainer(
+                objective(network, problem),
+                settings,
+                problem.val_target,
+                workspace,
+                problem.own_score,
+            )
+            self._generator = torch.get_rng_state()
+        self.model = NetworkModel(
+            method, config, problem.shapes, network, problem.scaler
+        )
+
+    def run_until(self, epoch: int) -> None:
+        """Train until so many epochs are done, or until the training ends itself."""
+        with self.context.clock(self.clock):
+            torch.set_rng_state(self._generator)
+            self.trainer.run_until(epoch, self.context.progress, self.title)
+            self._generator = torch.get_rng_state()
+
+    @property
+    def best(self) -> Mapping[str, float]:
+        """The record of the epoch that validation has selected so far."""
+        return self.trainer.best
+
+    def finish(self) -> FitResult:
+        """The selected epoch: the logits of all nodes, and the network."""
+        with self.context.clock(self.clock):
+            trained = self.trainer.result()
+        return FitResult(
+            logits=trained.logits,
+            epochs=trained.n_iter,
+            history=trained.history,
+            seconds=self.context.seconds,
+            model=self.model,
+            metadata={"best_epoch": trained.epoch},
+        )
+
+
 def fit_network(
     method: str,
     config: TrainConfigT,
@@ -202,35 +302,17 @@ def fit_network(
     build: Callable[[TrainConfigT, Shapes], NetworkT],
     objective: Callable[[NetworkT, Problem], Objective],
     settings: TrainSettings | None = None,
-    *,
-    clock: str = "train",
-    stage: int = 0,
-    title: str | None = None,
+    **how: Any,
 ) -> tuple[FitResult, NetworkModel]:
-    """Build a network, train it and keep the epoch that validation nodes select.
+    """Build a network, train it to the end and keep the epoch that validation selects.
 
-    ``method`` names the method that can restore the network. ``stage`` numbers its
-    random numbers; the progress display shows ``title``, or else the method.
+    The arguments are those of ``NetworkTraining``.
     """
-    with context.stage(clock, stage) as workspace:
-        network = build(config, problem.shapes).to(context.device)
-        minimised = objective(network, problem)
-        settings = settings or config.training()
-        trainer = Trainer(
-            minimised, settings, problem.val_target, workspace, problem.own_score
-        )
-        trainer.run_until(settings.epochs, context.progress, title or method)
-        trained = trainer.result()
-    model = NetworkModel(method, config, problem.shapes, network, problem.scaler)
-    result = FitResult(
-        logits=trained.logits,
-        epochs=trained.n_iter,
-        history=trained.history,
-        seconds=context.seconds,
-        model=model,
-        metadata={"best_epoch": trained.epoch},
+    training = NetworkTraining(
+        method, config, problem, context, build, objective, settings, **how
     )
-    return result, model
+    training.run_until(training.epochs)
+    return training.finish(), training.model
 
 
 def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

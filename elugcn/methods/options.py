@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -53,6 +53,14 @@ class MethodConfig(BaseModel):
         """The configurations of what is trained, for a Â with so many entries."""
         return [self]
 
+    def of_length(self, length: int, found: Sequence[Mapping[str, Any]]) -> Self:
+        """The configuration of a training without validation nodes.
+
+        ``length`` says how many epochs or iterations it has; ``found`` is what earlier
+        trainings recorded.
+        """
+        return self
+
     def shared_with(self, other: type[MethodConfig]) -> dict[str, Any]:
         """The values of the options that another method also has."""
         return {name: value for name, value in self if name in other.model_fields}
@@ -74,6 +82,10 @@ class TrainConfig(MethodConfig):
     epochs: Count = 500  # at most
     patience: Steps = 100  # epochs without improvement after which training stops
     select: Literal["accuracy", "loss"] = "accuracy"  # what validation compares first
+
+    def of_length(self, length: int, found: Sequence[Mapping[str, Any]]) -> Self:
+        """So many epochs."""
+        return self.model_copy(update={"epochs": length})
 
     def training(self) -> TrainSettings:
         """The part that the training loop reads."""

@@ -15,7 +15,7 @@ from elugcn.methods.options import MethodConfig, hint, make_config
 # Where each method is defined, in the order of the documentation. Modules are imported
 # when their method is asked for.
 _CLASSIFIERS: Mapping[str, str] = {
-    "auto": "elugcn.recipe.variants:Auto",
+    "auto": "elugcn.recipe.auto:Auto",
     "elu-gcn": "elugcn.elu.method:ELUGCN",
     "gcn": "elugcn.baselines.gcn:GCN",
     "mlp": "elugcn.baselines.mlp:MLP",

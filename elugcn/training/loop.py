@@ -103,6 +103,11 @@ class Trainer:
         self._stopped = False
 
     @property
+    def best(self) -> Mapping[str, float]:
+        """The record of the epoch that is selected so far; empty before the first."""
+        return self._best or {}
+
+    @property
     def finished(self) -> bool:
         """Whether patience or the number of epochs has ended the training."""
         return self._stopped or len(self.history) >= self.settings.epochs

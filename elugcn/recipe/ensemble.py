@@ -1,0 +1,102 @@
+"""A mean of several members' probabilities, chosen greedily on validation log-loss.
+
+    p(k) ∝ exp(bₖ) Σᵢ wᵢ softmax(tᵢ zᵢ)ₖ
+
+Greedy selection with replacement is that of Caruana et al. ("Ensemble Selection from
+Libraries of Models", ICML 2004). Log-loss is a finer judge than accuracy where few
+nodes judge many members.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.methods.contract import Model
+from elugcn.methods.network import under
+
+STEPS = 30  # additions, with replacement
+MIN_GAIN = 1e-5  # of log-loss, for a step that is worth taking
+
+
+def greedy_weights(p_true: Tensor, node_weight: Tensor, steps: int = STEPS) -> Tensor:
+    """Weights of the members, (M,), that sum to 1; O(steps·M·m).
+
+    Only the probability of the true class counts for the log-loss of a mean.
+
+    Args:
+        p_true: Probability that each member gives to the true class, M×m.
+        node_weight: How much each node counts, (m,).
+        steps: Additions at most.
+    """
+    p_true, node_weight = p_true.double(), node_weight.double()
+    chosen = torch.zeros(len(p_true), dtype=torch.float64)
+    total, least = torch.zeros_like(p_true[0]), math.inf
+    for step in range(1, steps + 1):
+        mean = ((total + p_true) / step).clamp(min=1e-12)
+        losses = -(mean.log() @ node_weight) / node_weight.sum()
+        best = int(losses.argmin())
+        if float(losses[best]) > least - MIN_GAIN:
+            break
+        least = float(losses[best])
+        chosen[best] += 1
+        total += p_true[best]
+    return chosen / chosen.sum()
+
+
+def mean_logits(logits: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    """Log of the weighted mean of the members' probabilities, n×c."""
+    total = sum(weights)
+    mean: Tensor | None = None
+    for z, w in zip(logits, weights, strict=True):
+        shifted = F.log_softmax(z, dim=1) + math.log(w / total)
+        mean = shifted if mean is None else torch.logaddexp(mean, shifted)
+    assert mean is not None, "a mean needs a member"
+    return mean
+
+
+@dataclass
+class Blend(Model):
+    """Several trained models whose probabilities are averaged."""
+
+    members: list[Model]
+    weights: list[float]  # they need not sum to 1
+    temperatures: list[float] = field(default_factory=list)  # empty: all 1
+    bias: list[float] = field(default_factory=list)  # of each class; empty: all 0
+
+    def logits(self, data: Data) -> Tensor:
+        """Logits n×c of a graph with the same features."""
+        scales = self.temperatures or [1.0] * len(self.members)
+        each = [t * m.logits(data) for t, m in zip(scales, self.members, strict=True)]
+        mean = mean_logits(each, self.weights)
+        return mean + torch.tensor(self.bias) if self.bias else mean
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors of every member, under its number."""
+        tensors: dict[str, Tensor] = {}
+        for i, member in enumerate(self.members):
+            tensors |= under(str(i), member.tensors())
+        return tensors
+
+    def description(self) -> dict[str, Any]:
+        """The description of every member."""
+        return {
+            "method": "auto",
+            "members": [member.description() for member in self.members],
+            "weights": self.weights,
+            "temperatures": self.temperatures,
+            "bias": self.bias,
+        }
+
+    @classmethod
+    def numbers(cls, description: Mapping[str, Any]) -> dict[str, list[float]]:
+        """Weights, temperatures and bias of a description, as numbers."""
+        names = ("weights", "temperatures", "bias")
+        return {name: [float(x) for x in description.get(name, ())] for name in names}

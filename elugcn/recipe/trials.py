@@ -1,0 +1,237 @@
+"""A member in trial: trained on every split, judged on the nodes that it has not seen.
+
+``Search`` holds what all members share: the graph as each of them reads it, and the
+splits.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from elugcn.elu.label_propagation import propagate_labels
+from elugcn.engine import SPARSE_DENSITY
+from elugcn.methods.calibration import calibrate
+from elugcn.methods.contract import FitContext, FitResult, Known, Model, Training
+from elugcn.methods.metrics import score
+from elugcn.methods.options import MethodConfig
+from elugcn.methods.problem import GraphView, Problem
+from elugcn.methods.registry import config_for, get_method
+from elugcn.recipe.ensemble import Blend, greedy_weights, mean_logits
+from elugcn.recipe.judging import Judging, Split
+from elugcn.recipe.portfolio import Member
+
+# Scalings that are the same for dense and sparse features, and faster for sparse ones.
+_ANY_LAYOUT = ("none", "row", "column", "tfidf")
+
+
+@dataclass
+class Trial:
+    """A member on every split, and how it is judged."""
+
+    member: Member
+    config: MethodConfig
+    known: Sequence[Known]  # what it starts from, on each split; may be empty
+    trainings: list[Training]  # one per split that judges
+    results: list[FitResult] = field(default_factory=list)  # once it is judged
+    temperature: float = 1.0
+    loss: float = float("nan")  # log-loss of the judged nodes
+    score: float = float("nan")  # the metric that selects
+    p_true: Tensor = field(default_factory=lambda: torch.empty(0))  # (m,)
+    seconds: float = 0.0
+    final: FitResult | None = None  # of the answer, once it is asked for
+
+    @property
+    def so_far(self) -> tuple[float, float]:
+        """The metric and minus the loss of the best epochs so far, over the splits."""
+        records = [training.best for training in self.trainings]
+        found = (r.get("val_score", r.get("val_accuracy", 0.0)) for r in records)
+        losses = [record.get("val_loss", 0.0) for record in records]
+        return fmean(found), -fmean(losses)
+
+    @property
+    def length(self) -> int:
+        """Epochs or iterations that the splits select, on average."""
+        chosen = [r.metadata.get("best_epoch", 0) + 1 for r in self.results]
+        return max(1, round(fmean(chosen)))
+
+
+class Search:
+    """Members of a recipe on the splits of one graph."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        shared: MethodConfig,
+        judging: Judging,
+        context: FitContext,
+    ) -> None:
+        self.problem, self.shared = problem, shared
+        self.judging, self.context = judging, context
+        self.splits = [*judging.splits]
+        if judging.final is not judging.splits[0]:
+            self.splits.append(judging.final)
+        self.truth = problem.y[judging.index]
+        weight = problem.class_weight
+        self.node_weight = (
+            torch.ones(len(self.truth)) if weight is None else weight[self.truth].cpu()
+        )
+        self.trials: list[Trial] = []  # that are judged
+        self._read: dict[Any, Problem] = {}
+        self._sparse: Data | None = None
+
+    # --- the graph as a member reads it ---------------------------------------------
+
+    def configured(self, member: Member, **more: Any) -> MethodConfig:
+        """The options of a member; what the user sets holds for all of them."""
+        own = {**member.options, **more}
+        if self.shared.feature_norm != "auto":
+            own["feature_norm"] = self.shared.feature_norm
+        if self.shared.direction != "given":
+            own["direction"] = self.shared.direction
+        return config_for(member.method, own)
+
+    def seen(self, config: MethodConfig, split: Split) -> Problem:
+        """The graph, scaled and normalised once for all members that read it alike."""
+        view = replace(GraphView.of(config), order=0)
+        key = config.feature_norm, view
+        if key not in self._read:
+            chosen = self.problem.metric, self.problem.class_weight
+            data = self.problem.data
+            if config.feature_norm in _ANY_LAYOUT:
+                data = self._with_sparse_features()
+            plain = self.problem
+            same = plain.feature_norm, replace(plain.view, order=0)
+            self._read[key] = (
+                plain
+                if key == same
+                else Problem.of(data, config, plain.y.device, *chosen)
+            )
+        seen = self._read[key].seen_with(config)
+        return replace(seen, train_mask=split.train, val_mask=split.val)
+
+    def _with_sparse_features(self) -> Data:
+        """The graph with sparse features where most are zero."""
+        if self._sparse is None:
+            data = self.problem.data
+            x = data.x
+            dense = x.layout == torch.strided
+            if dense and int(torch.count_nonzero(x)) < SPARSE_DENSITY * x.numel():
+                data = copy.copy(data)
+                data.x = x.to_sparse_csr()
+            self._sparse = data
+        return self._sparse
+
+    # --- trials ---------------------------------------------------------------------
+
+    def begin(
+        self, member: Member, known: Sequence[Known] = (), **more: Any
+    ) -> Trial:
+        """A member at the start of its training on every split.
+
+        ``known`` is what simpler models know on each split; ``more`` are options that
+        are not the member's own.
+        """
+        start = time.perf_counter()
+        trial = Trial(member, self.configured(member, **more), known, [])
+        for i in range(len(self.judging.splits)):
+            trial.trainings.append(self._start(trial, trial.config, i))
+        trial.seconds = time.perf_counter() - start
+        return trial
+
+    def _start(self, trial: Trial, config: MethodConfig, split: int) -> Training:
+        name = trial.member.name
+        return get_method(trial.member.method).start(
+            self.seen(config, self.splits[split]),
+            config,
+            self.context,
+            trial.known[split] if trial.known else None,
+            # Its random numbers follow its name, not its place in a list.
+            stage=zlib.crc32(f"{name}/{split}".encode()),
+            title=name,
+        )
+
+    def run(self, trial: Trial, epoch: int) -> None:
+        """Train on every split until an epoch, or until time is up."""
+        start = time.perf_counter()
+        for training in trial.trainings:
+            training.run_until(epoch)
+        trial.seconds += time.perf_counter() - start
+
+    def judge(self, trial: Trial) -> Trial:
+        """Finish a trial, calibrate it and judge it; one that diverged is left out."""
+        start = time.perf_counter()
+        trial.results = [training.finish() for training in trial.trainings]
+        logits = torch.cat([
+            result.logits[split.val]
+            for result, split in zip(trial.results, self.judging.splits, strict=True)
+        ])  # fmt: skip
+        problem = self.problem
+        if bool(logits.isfinite().all()):
+            trial.temperature, trial.loss = calibrate(
+                logits, self.truth, problem.class_weight, 1.0
+            )
+            p = torch.softmax(trial.temperature * logits, dim=1)
+            trial.p_true = p.gather(1, self.truth[:, None])[:, 0].cpu()
+            trial.score = score(
+                problem.metric, logits, self.truth, problem.num_classes
+            )
+            self.trials.append(trial)
+        trial.seconds += time.perf_counter() - start
+        return trial
+
+    def weights(self, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
+        """The members that a greedy choice takes, with their weights."""
+        if not self.truth.numel():
+            return [(trial, 1.0) for trial in trials[:1]]
+        p_true = torch.stack([trial.p_true for trial in trials])
+        weights = greedy_weights(p_true, self.node_weight).tolist()
+        chosen = [(t, w) for t, w in zip(trials, weights, strict=True) if w]
+        return sorted(chosen, key=lambda pair: -pair[1])
+
+    # --- the answer -----------------------------------------------------------------
+
+    def result(self, trial: Trial, split: int) -> FitResult:
+        """A trial on a split; on the final one it trains for as long as selected."""
+        if split < len(trial.results):
+            return trial.results[split]
+        if trial.final is None:
+            records = [result.metadata for result in trial.results]
+            config = trial.config.of_length(trial.length, records)
+            training = self._start(trial, config, split)
+            training.run_until(training.epochs)
+            trial.final = training.finish()
+        return trial.final
+
+    def blend(self, chosen: Sequence[tuple[Trial, float]], split: int = -1) -> FitResult:
+        """The mean of some members on a split, by default the final one."""
+        split %= len(self.splits)
+        results = [self.result(trial, split) for trial, _ in chosen]
+        temperatures = [trial.temperature for trial, _ in chosen]
+        weights = [weight for _, weight in chosen]
+        logits = [t * r.logits for t, r in zip(temperatures, results, strict=True)]
+        models = [r.model for r in results if r.model is not None]
+        model = Blend(models, weights, temperatures)
+        whole = len(models) == len(results)
+        return FitResult(
+            logits=mean_logits(logits, weights), model=model if whole else None
+        )
+
+    def known(self, chosen: Sequence[tuple[Trial, float]]) -> list[Known]:
+        """What label propagation and a mean of members know, on every split."""
+        found = []
+        for i, split in enumerate(self.splits):
+            labels = torch.where(split.train, self.problem.y, -1)
+            c = self.problem.num_classes
+            lpa = propagate_labels(self.problem.label_adj, labels, c)
+            found.append(Known(lpa, self.blend(chosen, i)))
+        return found
