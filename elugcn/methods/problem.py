@@ -32,7 +32,9 @@ class GraphView:
 
     ``in``: a node listens to the nodes that point to it, as in PyG; ``out``: to those
     it points to; ``both``: to both; ``given``: edges as they are stored; ``apart``:
-    [Â_in Â_out], n×2n, so that each direction can have weights of its own.
+    [Â_in Â_out], n×2n, so that each direction can have weights of its own. ``in``,
+    ``out`` and ``apart`` read ``data.links`` where a symmetric graph has them: the
+    edges in the direction in which they were published.
     """
 
     self_loops: bool = True
@@ -54,6 +56,9 @@ class GraphView:
         """Â of a graph, n×n (n×2n for ``apart``), O(E log E)."""
         n, edges = int(data.num_nodes), data.edge_index
         weight = getattr(data, "edge_weight", None)
+        links = getattr(data, "links", None)
+        if links is not None and self.direction not in ("given", "both"):
+            edges, weight = links, None
         if self.direction == "both":
             edges, weight = mirrored(edges, weight, n)
         if self.direction == "out":
@@ -294,7 +299,8 @@ class Problem:
             num_features=int(data.x.size(1)),
             num_classes=self.num_classes,
             sparse_features=isinstance(x, CSR),
-            directed=bool(getattr(data, "directed", False)),
+            directed=bool(getattr(data, "directed", False))
+            or getattr(data, "links", None) is not None,
             homophily=float((labels[source] == labels[target])[known].double().mean()),
             num_train=self.train_index.numel(),
         )

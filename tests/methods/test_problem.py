@@ -130,6 +130,18 @@ def test_without_validation_nothing_is_said_of_it() -> None:
     assert math.isnan(Problem.of(data, MethodConfig(), CPU).traits.homophily)
 
 
+def test_published_directions_of_a_symmetric_graph() -> None:
+    """``links`` hold them; only readings that ask for a direction use them."""
+    symmetric = torch.cat([EDGES, EDGES.flip(0)], dim=1)
+    data = Data(edge_index=symmetric, num_nodes=4, links=EDGES)
+    for direction in ("in", "out", "apart"):
+        found = GraphView(False, direction).adjacency(data).to_dense()
+        torch.testing.assert_close(found, dense(direction))
+    for direction in ("given", "both"):
+        found = GraphView(False, direction).adjacency(data).to_dense()
+        torch.testing.assert_close(found, dense("both"))
+
+
 def test_labels_travel_both_ways_where_directions_are_apart() -> None:
     problem = Problem.of(small().data, GCNConfig(direction="apart"), CPU)
     both = Problem.of(small().data, GCNConfig(direction="both"), CPU)
