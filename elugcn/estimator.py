@@ -17,7 +17,15 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
-from elugcn.api import MAX_SEED, Fitted, fit, load, resolve_config, save
+from elugcn.api import (
+    MAX_SEED,
+    Fitted,
+    fit,
+    load,
+    resolve_config,
+    save,
+    with_effort,
+)
 from elugcn.api.fitting import ClassWeight, check_seed, is_whole
 from elugcn.data.convert import to_data
 from elugcn.data.datasets import dataset_info
@@ -35,6 +43,8 @@ Array = NDArray[Any]
 _READING = ("directed", "features", "n_neighbors", "validation_fraction")
 # Attributes of a fitted model that not every method has.
 _ELU_ONLY = ("graph_", "label_utilization_")
+# Parameters that a classifier of one method does not have.
+_DEFAULT_ONLY = ("method", "effort", "time_limit")
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -44,6 +54,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method: ``"auto"`` tries several methods and lets validation choose;
             ``"elu-gcn"`` is the method of the paper. ``elugcn.methods.registry`` has
             every name.
+        effort: How much ``auto`` tries: ``"quick"`` (closed form only, seconds),
+            ``"normal"`` or ``"thorough"``.
+        time_limit: Seconds for ``auto``; what is done by then is the answer.
         metric: What validation selects by and ``score`` returns: ``"accuracy"``,
             ``"balanced_accuracy"``, ``"f1_macro"``, ``"roc_auc"`` or
             ``"average_precision"``, as scikit-learn defines them.
@@ -80,6 +93,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         method: str = "auto",
         *,
+        effort: str = "normal",
+        time_limit: float | None = None,
         metric: str = "accuracy",
         class_weight: ClassWeight = None,
         preset: str | None = None,
@@ -94,6 +109,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         self.method = method
+        self.effort = effort
+        self.time_limit = time_limit
         self.metric = metric
         self.class_weight = class_weight
         self.preset = preset
@@ -131,10 +148,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return params | self._options
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters and options.
-
-        An option holds for every variant of ``auto``, also in a loaded model.
-        """
+        """Set parameters and options."""
         own = set(self._get_param_names())
         super().set_params(**{k: v for k, v in params.items() if k in own})
         options = {k: v for k, v in params.items() if k not in own}
@@ -143,8 +157,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for name in options.keys() - kind.model_fields.keys():
                 names = [*sorted(own), *kind.model_fields]
                 raise InputError(unknown_option(name, names, type(self).__name__))
-            if "variants" in self._options:
-                options = kind.merged(self._options, options)
             self._options |= options
         return self
 
@@ -173,6 +185,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         reading = {name: getattr(self, name) for name in _READING}
         options = {k: v for k, v in self._options.items() if v is not None}
+        effort = None if self.effort == "normal" else self.effort
+        options = with_effort(self.method, options, effort, self.time_limit)
         preset = None if self.preset is None else dataset_info(self.preset).name
         fitted = fit(
             graph,
@@ -366,9 +380,9 @@ class ELUGCNClassifier(NodeClassifier):
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """Scikit-learn's list of parameters: the method is not one of them."""
+        """Scikit-learn's list of parameters, without those of the default."""
         names = NodeClassifier._get_param_names()
-        return [name for name in names if name != "method"]
+        return [name for name in names if name not in _DEFAULT_ONLY]
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -379,8 +393,8 @@ class ELUGCNClassifier(NodeClassifier):
                 f"{folder}: holds a model of method {loaded.method!r}; load it with "
                 "NodeClassifier"
             )
-        params = loaded.get_params()
-        del params["method"]
+        given = loaded.get_params()
+        params = {k: v for k, v in given.items() if k not in _DEFAULT_ONLY}
         return cls(**params)._keep(loaded.fitted_)
 
 

@@ -1,6 +1,11 @@
 """Fit, save, load: what the estimator, the command line and the harness share."""
 
-from elugcn.api.config_files import parse_assignments, read_config_file, resolve_config
+from elugcn.api.config_files import (
+    parse_assignments,
+    read_config_file,
+    resolve_config,
+    with_effort,
+)
 from elugcn.api.files import json_safe
 from elugcn.api.fitting import MAX_SEED, Fitted, fit, predict_other
 from elugcn.api.graph_files import GRAPH_SUFFIXES, check_graph_path, write_graph
@@ -32,6 +37,7 @@ __all__ = [
     "read_config_file",
     "resolve_config",
     "save",
+    "with_effort",
     "write_graph",
     "write_predictions",
     "write_run",

@@ -15,7 +15,12 @@ import yaml
 from elugcn.errors import InputError
 from elugcn.methods.options import MethodConfig, make_config, unknown_option
 from elugcn.methods.presets import preset as preset_of
-from elugcn.methods.registry import GRAPH_ONLY, get_method, resolve_name
+from elugcn.methods.registry import (
+    DEFAULT_METHOD,
+    GRAPH_ONLY,
+    get_method,
+    resolve_name,
+)
 
 SCHEMA = 2  # of config.yaml
 # What methods of version 0.1 (schema 1) are called today.
@@ -49,10 +54,30 @@ def resolve_config(
         elif asked != method:
             raise InputError(f"{file} is for method {asked!r}, not for {method!r}")
         _check_known(given, kind.model_fields, file)
-        values = kind.merged(values, given)
-    values = kind.merged(values, options or {})
+        values = {**values, **given}
+    values = {**values, **(options or {})}
     config: MethodConfig = make_config(kind, values, f"method {method}")
     return config
+
+
+def with_effort(
+    method: str,
+    options: Mapping[str, Any],
+    effort: str | None,
+    time_limit: float | None,
+) -> dict[str, Any]:
+    """Options with the effort and the time limit of the default, where they are given.
+
+    Other methods have neither.
+    """
+    given = {"effort": effort, "time_limit": time_limit}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name, value in given.items():
+        if name not in get_method(method).Config.model_fields:
+            raise InputError(
+                f"{name}={value} requires method={DEFAULT_METHOD!r}; got {method!r}"
+            )
+    return {**options, **given}
 
 
 def _check_known(given: Iterable[Any], known: Iterable[str], path: str | Path) -> None:

@@ -84,9 +84,26 @@ class Fitted:
 
     def score(self, mask: Tensor, metric: str | None = None) -> float | None:
         """A metric, by default the fit's own, of the labelled nodes of a mask."""
-        known = mask.cpu() & (self.data.y >= 0)
-        logits, y = self.result.logits[known], self.data.y[known]
-        found = score(metric or self.metric, logits, y, len(self.classes))
+        known = (mask.cpu() & (self.data.y >= 0)).nonzero()[:, 0]
+        return self._score(known, self.result.logits[known], metric)
+
+    def val_score(self, metric: str | None = None) -> float | None:
+        """The same of the nodes that judged, by models that did not train on them."""
+        return self._score(*self.validation(), metric)
+
+    def validation(self) -> tuple[Tensor, Tensor]:
+        """The nodes that judged, (m,), and the logits that were judged, m×c.
+
+        They are the validation nodes, unless these trained the answer, too.
+        """
+        if self.result.held_out is not None:
+            return self.result.held_out
+        nodes = (self.data.val_mask & (self.data.y >= 0)).nonzero()[:, 0]
+        return nodes, self.result.logits[nodes]
+
+    def _score(self, nodes: Tensor, logits: Tensor, metric: str | None) -> float | None:
+        y, c = self.data.y[nodes], len(self.classes)
+        found = score(metric or self.metric, logits, y, c)
         return None if math.isnan(found) else found
 
     @cached_property

@@ -53,6 +53,11 @@ def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str,
     data, result = fitted.data, fitted.result
     use = result.label_utilization
     masks = {name: data[mask] & (data.y >= 0) for mask, name in SPLIT_NAMES.items()}
+
+    def scores(metric: str | None = None) -> dict[str, float | None]:
+        found = {name: fitted.score(mask, metric) for name, mask in masks.items()}
+        return found | {"val": fitted.val_score(metric)}
+
     return {
         "dataset": dataset,
         "method": fitted.method,
@@ -62,16 +67,17 @@ def metrics_of(fitted: Fitted, dataset: str, split: int, out: Path) -> dict[str,
         "n_edges": fitted.graph_summary.num_edges // (1 if data.directed else 2),
         "n_classes": len(fitted.classes),
         "epochs": result.epochs,
-        **{f"{name}_accuracy": fitted.accuracy(mask) for name, mask in masks.items()},
+        **{f"{name}_accuracy": found for name, found in scores("accuracy").items()},
         "metric": fitted.metric,
         "class_weight": fitted.class_weight,
-        **{f"{name}_score": fitted.score(mask) for name, mask in masks.items()},
+        **{f"{name}_score": found for name, found in scores().items()},
         **{
-            f"{name}_balanced_accuracy": fitted.score(mask, "balanced_accuracy")
-            for name, mask in masks.items()
+            f"{name}_balanced_accuracy": found
+            for name, found in scores("balanced_accuracy").items()
         },
         # How many labelled nodes each of these was measured on.
-        "measured_on": {name: int(mask.sum()) for name, mask in masks.items()},
+        "measured_on": {name: int(mask.sum()) for name, mask in masks.items()}
+        | {"val": len(fitted.validation()[0])},
         "uneven_classes": is_uneven(data.y, data.train_mask),
         "recall": class_recall(fitted, masks["test" if masks["test"].any() else "val"]),
         "elu_fraction": None if use is None else use.elu_fraction,

@@ -140,6 +140,9 @@ def write_model(fitted: Fitted, folder: Path) -> None:
         low_rank = isinstance(graph, LowRankGraph)
         names = ("left", "right") if low_rank else ("crow", "col", "value")
         tensors |= {f"graph.{name}": getattr(graph.operator, name) for name in names}
+    if result.held_out is not None:
+        nodes, logits = result.held_out
+        tensors |= {"held_out.nodes": nodes, "held_out.logits": logits}
     write_tensors(folder / TENSORS, tensors | under("baselines", fitted.baselines))
     write_json(folder / DESCRIPTION, description)
 
@@ -205,6 +208,10 @@ def _check_tensors(description: _Description, tensors: Mapping[str, Tensor]) -> 
         **dict.fromkeys(_LABELS, ((n,), range(-1, c))),
         **dict.fromkeys(_SCORES, ((n, c), torch.float32)),
     }
+    if "held_out.nodes" in tensors:
+        m = tensors["held_out.nodes"].numel()
+        expected["held_out.nodes"] = (m,), range(n)
+        expected["held_out.logits"] = (m, c), torch.float32
     if "graph.left" in tensors:
         factor = (n, tensors["graph.left"].size(1))
         expected["graph.left"] = expected["graph.right"] = factor, torch.float32
@@ -247,6 +254,7 @@ def _rebuild(description: _Description, tensors: Mapping[str, Tensor]) -> Fitted
         model = get_method(about["method"]).restore(about, own)
     _require(model is not None or not own, "there are weights but no model")
     use, mode = below("utilization.", tensors), description.result.graph_mode
+    judged = below("held_out.", tensors)
     data = Data(y=tensors["y"], num_nodes=tensors["y"].numel())
     data.update({name: tensors[name] for name in _MASKS})
     data.update({name: x for name, x in description.graph if x is not None})
@@ -261,6 +269,7 @@ def _rebuild(description: _Description, tensors: Mapping[str, Tensor]) -> Fitted
             model=model,
             label_utilization=LabelUtilization(**use) if use else None,
             graph=_graph_from(below("graph.", tensors), mode),
+            held_out=(judged["nodes"], judged["logits"]) if judged else None,
             **dict(description.result),
         ),
         classes=np.asarray(classes.values, dtype=classes.dtype),

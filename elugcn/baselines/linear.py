@@ -83,6 +83,15 @@ class LinearConfig(MethodConfig):
         """How A is normalised."""
         return self.norm
 
+    def products(self, traits: GraphTraits) -> float:
+        """Those of every iteration: F and Fᵀ."""
+        entries = self.order * traits.num_edges
+        if self.inputs != "features":
+            entries += max(1, self.order) * traits.num_edges
+        if self.inputs != "edges":
+            entries += len(self.powers) * traits.feature_entries
+        return float(2 * self.iterations * traits.num_classes * entries)
+
     def of_length(self, length: int, found: Sequence[Mapping[str, Any]]) -> Self:
         """So many iterations, and the mean temperature."""
         temperature = geometric_mean(record["temperature"] for record in found)

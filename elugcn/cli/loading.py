@@ -19,6 +19,7 @@ from elugcn.api import (
     parse_assignments,
     read_config_file,
     resolve_config,
+    with_effort,
 )
 from elugcn.api.fitting import check_selection
 from elugcn.api.runs import CONFIG
@@ -112,6 +113,8 @@ def prepare(
     given = parse_assignments(how.set_ or [], "--set")
     if how.graph_mode is not None:
         given["graph_mode"] = how.graph_mode
+    if not graph_only:
+        given = with_effort(method, given, how.effort, how.time_limit)
     # Presets are tuned for a dataset as published, with its own labels.
     published = graph.nodes is None and graph.labels_per_class is None
     preset = str(checked.data.name) if published else None

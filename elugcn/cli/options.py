@@ -129,6 +129,10 @@ class FitOptions(OutputOptions):
     set_: list[str] | None = _fit(
         "One option of the method; repeatable.", "--set", metavar="KEY=VALUE"
     )
+    effort: str | None = _fit("quick (closed form only), normal or thorough.")
+    time_limit: float | None = _fit(
+        "Seconds for the default; what is done by then is the answer."
+    )
     metric: str | None = _fit(f"{', '.join(METRICS)}. Default: accuracy.")
     class_weight: str | None = _fit("balanced: every class weighs the same.")
     graph_mode: str | None = _fit("Form of the ELU graph: implicit, topk or paper.")

@@ -98,6 +98,8 @@ def check_data(
         checked[name] = torch.from_numpy(mask.copy())
     about = _metadata(data, n, notes)
     checked.update({"class_names": class_names, "directed": directed, **about})
+    # Whether validation nodes were drawn here, so that they may train in the end.
+    checked.split_made = require_labels and "val_mask" not in masks
     for alert in alerts:
         if alert not in notes:  # a graph that is checked again warned before
             warnings.warn(alert, UserWarning, stacklevel=2)

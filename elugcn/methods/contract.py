@@ -61,6 +61,9 @@ class FitResult:
     label_utilization: LabelUtilization | None = None  # Definition 1, if computed
     graph: ELUGraph | None = None  # where the method learns one
     graph_mode: str = "none"  # or "implicit", "topk", "paper"
+    # The nodes that judged, (m,), and what models that did not train on them give them,
+    # m×c. None: the validation nodes and their logits.
+    held_out: tuple[Tensor, Tensor] | None = None
     # Logits n×c of simpler models that were trained on the way, and classes by "lpa".
     baselines: dict[str, Tensor] = field(default_factory=dict)
     # Anything else worth recording (the selected epoch, the chosen η).
@@ -117,6 +120,11 @@ class FitContext:
         finally:
             spent = time.perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + spent
+
+
+# Multiplications per second on one core, for matrices that a cache holds, and others.
+FAST_PRODUCTS, SLOW_PRODUCTS = 5e9, 1e9
+LARGE = 200_000  # nodes of a graph that no cache holds
 
 
 @dataclass(frozen=True)
@@ -201,6 +209,11 @@ class Method(ABC, Generic[ConfigT]):
             title: What the progress display shows; None: the method.
         """
         return AtOnce(lambda: self.fit(problem, config, context), title or self.name)
+
+    def cost(self, config: ConfigT, traits: GraphTraits) -> float:
+        """Seconds of a fit on one core, roughly; it is known before the fit starts."""
+        rate = SLOW_PRODUCTS if traits.num_nodes > LARGE else FAST_PRODUCTS
+        return config.products(traits) / rate
 
     def restore(
         self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from elugcn.errors import InputError, first_problem
 from elugcn.training.loop import TrainSettings
+
+if TYPE_CHECKING:
+    from elugcn.methods.problem import GraphTraits
 
 Direction = Literal["given", "both", "in", "out"]
 FeatureNorm = Literal["auto", "row", "standard", "column", "tfidf", "none"]
@@ -53,6 +56,10 @@ class MethodConfig(BaseModel):
         """The configurations of what is trained, for a Â with so many entries."""
         return [self]
 
+    def products(self, traits: GraphTraits) -> float:
+        """Multiplications of a fit, roughly."""
+        return float(traits.num_edges * traits.num_classes)
+
     def of_length(self, length: int, found: Sequence[Mapping[str, Any]]) -> Self:
         """The configuration of a training without validation nodes.
 
@@ -64,13 +71,6 @@ class MethodConfig(BaseModel):
     def shared_with(self, other: type[MethodConfig]) -> dict[str, Any]:
         """The values of the options that another method also has."""
         return {name: value for name, value in self if name in other.model_fields}
-
-    @classmethod
-    def merged(
-        cls, values: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Options with other options on top."""
-        return {**values, **options}
 
 
 class TrainConfig(MethodConfig):
@@ -98,6 +98,15 @@ class NetworkConfig(TrainConfig):
 
     hidden_channels: Count = 64
     dropout: Probability = 0.8
+
+    def products(self, traits: GraphTraits) -> float:
+        """Those of the features and of every propagation, forwards and backwards."""
+        layers, draws = getattr(self, "num_layers", 2), getattr(self, "draws", 1)
+        steps = max(layers, getattr(self, "mean_order", 0)) * draws
+        per_column = traits.feature_entries + steps * traits.num_edges
+        # Dense products, by the weights between two layers, are several times as fast.
+        dense = traits.num_nodes * self.hidden_channels * (layers - 2) / 8
+        return float(3 * self.epochs * self.hidden_channels * (per_column + dense))
 
 
 Config = TypeVar("Config", bound=MethodConfig)

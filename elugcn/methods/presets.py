@@ -10,13 +10,18 @@ from typing import Any
 
 import yaml
 
-from elugcn.methods.registry import get_method, resolve_name
+from elugcn.methods.registry import DEFAULT_METHOD, get_method, resolve_name
 
 COMMON = "common"  # options of a dataset for every method that has them
 
 
 def preset(method: str, dataset: str) -> dict[str, Any]:
-    """The tuned options of a method for a known dataset, ``{}`` for any other."""
+    """The tuned options of a method for a known dataset, ``{}`` for any other.
+
+    The default has none: it is the same for every graph.
+    """
+    if resolve_name(method) == DEFAULT_METHOD:
+        return {}
     sections = all_presets().get(dataset, {})
     known = get_method(method).Config.model_fields
     common = sections.get(COMMON, {})
@@ -28,9 +33,7 @@ def tuned_options(
     method: str, dataset: str | None, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The tuned options of a dataset with a user's options on top."""
-    tuned = {} if dataset is None else preset(method, dataset)
-    merged: dict[str, Any] = get_method(method).Config.merged(tuned, options)
-    return merged
+    return {**({} if dataset is None else preset(method, dataset)), **options}
 
 
 @cache

@@ -110,6 +110,7 @@ class GraphTraits:
     # Share of the edges between training nodes that join equal classes; NaN: no edges.
     homophily: float
     num_train: int  # labels to learn from
+    feature_entries: int = 0  # stored values of X
 
     @property
     def is_large(self) -> bool:
@@ -303,4 +304,5 @@ class Problem:
             or getattr(data, "links", None) is not None,
             homophily=float((labels[source] == labels[target])[known].double().mean()),
             num_train=self.train_index.numel(),
+            feature_entries=x.nnz if isinstance(x, CSR) else x.numel(),
         )

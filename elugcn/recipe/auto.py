@@ -1,43 +1,53 @@
 """The method ``auto``: members of several kinds, judged on validation, in a mean.
 
-    rung 0   linear members and label propagation, in closed form
-             ELU nodes of their mean become targets of the best of them
-    rung 1   networks that start from what rung 0 found; the worse half stops early
-    answer   the mean that greedy selection finds, over both rungs
+    try_linear       rung 0: linear members and label propagation, in closed form
+    try_elu_targets  ELU nodes of their mean become targets of the best of them
+    try_networks     rung 1: networks that start from what rung 0 found
+    answer           the mean that greedy selection finds, over both rungs
 
 Nothing is chosen per dataset. ``portfolio.py`` lists the members.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
-from elugcn.elu.closed_form import learn_elu_graph
+from elugcn.elu.options import PaperConfig
+from elugcn.elu.stages import expand_labels, learn_graph
 from elugcn.elu.utilization import definition_one
-from elugcn.methods.contract import FitContext, FitResult, Known, Method, Model
-from elugcn.methods.metrics import score
+from elugcn.methods.contract import FitContext, FitResult, Known, Method
 from elugcn.methods.network import below
-from elugcn.methods.options import Count, MethodConfig, Positive
-from elugcn.methods.problem import GraphTraits, Problem
+from elugcn.methods.options import Count, MethodConfig, Positive, make_config
+from elugcn.methods.problem import Problem
 from elugcn.methods.registry import get_method
-from elugcn.recipe.ensemble import Blend
+from elugcn.recipe.ensemble import Blend, class_bias
 from elugcn.recipe.judging import Judging
-from elugcn.recipe.portfolio import LINEAR, NETWORKS, TARGET_WEIGHTS, Member
-from elugcn.recipe.trials import Search, Trial
+from elugcn.recipe.portfolio import (
+    LINEAR,
+    NETWORKS,
+    TARGET_WEIGHTS,
+    Member,
+    suited,
+)
+from elugcn.recipe.trials import Chosen, Search, Trial
 
 Effort = Literal["quick", "normal", "thorough"]
-BEST = 3  # linear members that are solved again with ELU targets
+
+BEST = 3  # members that are solved again with ELU targets
 ROUNDS = 3  # of ELU targets, while they help
+MIN_GAIN = 1e-3  # of log-loss, for another round
 # Epochs after which the networks are compared, and how many go on.
-HALVING = ((30, 4), (100, 2))
+HALVING = {"normal": ((60, 4), (200, 2)), "thorough": ((100, 8), (300, 4))}
 STEP = 10  # epochs between two looks at the clock
+# Seconds that all members together may take by their estimated costs, where no time
+# limit is set.
+BUDGET = {"quick": 60.0, "normal": 900.0, "thorough": 7200.0}
 
 
 class AutoConfig(MethodConfig):
@@ -54,7 +64,16 @@ class AutoConfig(MethodConfig):
     # Folds of cross-validation over the labelled nodes; None: 5 where validation nodes
     # are few, else none.
     folds: Annotated[int, Field(ge=2)] | None = None
-    epochs: Count = 500  # at most, of the networks that go on to the end
+    epochs: Count = 1000  # at most, of the networks that go on to the end
+
+    def networks(self, entries: int) -> Sequence[MethodConfig]:
+        """The configurations of the members that are networks."""
+        if self.effort == "quick":
+            return [self]
+        return [
+            make_config(get_method(m.method).Config, m.options, m.name)
+            for m in NETWORKS
+        ]
 
 
 class Auto(Method[AutoConfig]):
@@ -68,15 +87,16 @@ class Auto(Method[AutoConfig]):
         self, problem: Problem, config: AutoConfig, context: FitContext
     ) -> FitResult:
         """Try the members and mix those that validation chooses."""
-        if config.time_limit is not None:
-            context.deadline = time.monotonic() + config.time_limit
+        limit = config.time_limit
+        if limit is not None:
+            context.deadline = time.monotonic() + limit
         refit = config.refit
         if refit is None:
             refit = bool(getattr(problem.data, "split_made", False))
         judging = Judging.of(problem, context.seed, refit, config.folds)
-        search = Search(problem, config, judging, context)
-        plain = try_linear(search)
-        known = search.known(plain)
+        budget = BUDGET[config.effort] if limit is None else limit
+        search = Search(problem, config, judging, context, budget)
+        known = search.known(try_linear(search))
         if config.elu:
             try_elu_targets(search, known)
         if config.effort != "quick" and not context.is_over:
@@ -94,92 +114,143 @@ class Auto(Method[AutoConfig]):
         return Blend(models, **Blend.numbers(description))
 
 
-def try_linear(search: Search) -> list[tuple[Trial, float]]:
+def try_linear(search: Search) -> Chosen:
     """Rung 0; the members that are best together, and their weights."""
-    context = search.context
-    with context.progress.stage("linear members", len(LINEAR)) as advance:
-        for member in LINEAR:
+    members = search.affordable(suited(LINEAR, search.traits))
+    with search.context.progress.stage("linear members", len(members)) as advance:
+        for member in members:
             trial = search.judge(search.begin(member))
-            advance({"val_score": trial.score})
-            if context.is_over:
+            advance(search.record(trial))
+            if search.context.is_over:
                 break
     return search.weights(search.trials)
 
 
 def try_elu_targets(search: Search, known: Sequence[Known]) -> None:
     """The best linear members again, with ELU nodes as targets, while that helps."""
-    linear = [t for t in search.trials if "pseudo_weight" in type(t.config).model_fields]
-    best = sorted(linear, key=lambda trial: trial.loss)[:BEST]
-    least = math.inf
+    able = [t for t in search.trials if "pseudo_weight" in type(t.config).model_fields]
+    best = sorted(able, key=lambda trial: trial.loss)[:BEST]
+    least = min((trial.loss for trial in best), default=0.0)
     for number in range(1, ROUNDS + 1):
-        before = len(search.trials)
-        for trial in best:
-            for weight in TARGET_WEIGHTS:
+        again = search.affordable([
+            Member(
+                f"{trial.member.name}, ELU targets ×{weight:g}, round {number}",
+                trial.member.method,
+                {**trial.member.options, "pseudo_weight": weight},
+                elu=True,
+            )
+            for trial in best
+            for weight in TARGET_WEIGHTS
+        ])  # fmt: skip
+        losses = [least]
+        with search.context.progress.stage("ELU targets", len(again)) as advance:
+            for member in again:
                 if search.context.is_over:
                     return
-                name = f"{trial.member.name}, ELU targets ×{weight:g}, round {number}"
-                member = Member(
-                    name, "linear", {**trial.member.options, "pseudo_weight": weight}, True
-                )
-                search.judge(search.begin(member, known))
-        loss = min((t.loss for t in search.trials[before:]), default=math.inf)
-        if loss >= least:
+                trial = search.judge(search.begin(member, known))
+                losses.append(trial.loss)
+                advance(search.record(trial))
+        if min(losses) > least - MIN_GAIN:
             return
-        least = loss
+        least = min(losses)
         known = search.known(search.weights(search.trials))
 
 
 def try_networks(search: Search, config: AutoConfig) -> None:
     """Rung 1: all for a short time, the better ones for longer."""
     known = search.known(search.weights(search.trials))
-    running = [search.begin(member, known) for member in NETWORKS]
-    for epochs, keep in (*HALVING, (config.epochs, 0)):
-        for trial in running:
-            train(search, trial, min(epochs, config.epochs))
-        ranked = sorted(running, key=lambda trial: trial.so_far, reverse=True)
-        for trial in ranked[keep:]:
+    scaling = search.best_scaling()
+    members = suited(NETWORKS, search.traits)
+    members = [
+        m
+        for m in members
+        if (config.elu or not m.elu) and (not m.thorough or config.effort == "thorough")
+    ]
+    members = search.affordable([m.scaled(scaling) for m in members])
+    rungs = (*HALVING[config.effort], (config.epochs, 0))
+    running: list[Trial] = []
+    for epochs, keep in rungs:
+        title = f"networks, {min(epochs, config.epochs)} epochs"
+        names = members if not running else [trial.member for trial in running]
+        with search.context.progress.stage(title, len(names)) as advance:
+            for i, member in enumerate(names):
+                if search.context.is_over:
+                    break
+                if len(running) <= i:
+                    running.append(search.begin(member, known, epochs=config.epochs))
+                train(search, running[i], min(epochs, config.epochs))
+                advance(search.record(running[i]))
+        running.sort(key=lambda trial: trial.so_far, reverse=True)
+        for trial in running[keep:]:
             search.judge(trial)
-        running = ranked[:keep]
-    for trial in running:
-        search.judge(trial)
+        running = running[:keep]
 
 
 def train(search: Search, trial: Trial, epoch: int) -> None:
     """Train until an epoch; look at the clock on the way."""
-    done = 0
-    while done < epoch and (not search.context.is_over or not done):
-        done = min(epoch, done + STEP)
-        search.run(trial, done)
+    while trial.epoch < epoch and (not search.context.is_over or not trial.epoch):
+        search.run(trial, min(epoch, trial.epoch + STEP))
 
 
 def answer(search: Search, known: Known) -> FitResult:
-    """The mean over both rungs, and what the fit leaves."""
-    problem, judging = search.problem, search.judging
-    chosen = search.weights(search.trials)
+    """The mean over both rungs, and all that a fit leaves."""
+    problem, judging, trials = search.problem, search.judging, search.trials
+    chosen = search.weights(trials)
     result = search.blend(chosen)
     if result.model is None:
-        able = [t for t in search.trials if t.results[0].model is not None]
-        if able:
-            result.model = search.blend(search.weights(able)).model
+        # Some members know this graph only. New nodes need the others.
+        able = [t for t in trials if t.results[0].model is not None]
+        result.model = search.blend(search.weights(able)).model if able else None
+    judged = search.judge_mean(chosen)
+    bias = class_bias(problem.metric, judged, search.truth, problem.num_classes)
+    if bias is not None:
+        judged, result.logits = judged + bias, result.logits + bias
+        if isinstance(result.model, Blend):
+            result.model.bias = bias.tolist()
+    if judging.has_folds or judging.refit:
+        result.held_out = judging.index.cpu(), judged.float().cpu()
     utilization = definition_one(known.lpa, known.fitted.logits)
+    final, paper = replace(problem, train_mask=judging.final.train), PaperConfig()
+    labels = expand_labels(final, utilization, paper)
+    result.graph = learn_graph(known.fitted.logits, labels, known.lpa, paper)
+    result.graph_mode = result.graph.mode
     result.label_utilization = utilization
+    result.baselines = {"lpa": utilization.lpa}
     result.seconds = search.context.seconds
+    longest = max((t for t, _ in chosen), key=lambda trial: trial.results[0].epochs)
+    result.history = longest.results[0].history
+    result.epochs = longest.results[0].epochs
+    result.metadata = longest.results[0].metadata | record(search, chosen)
+    return result
+
+
+def record(search: Search, chosen: Chosen) -> dict[str, Any]:
+    """What was tried, what carries the answer, and what the ELU idea adds to it."""
     weights = {id(trial): weight for trial, weight in chosen}
-    result.metadata = {
+    plain = [trial for trial in search.trials if not trial.member.elu]
+    without = search.weights(plain)
+    return {
         "chosen": " + ".join(trial.member.name for trial, _ in chosen),
-        "judged_on": str(judging),
-        "refit": judging.refit,
+        "judged_on": str(search.judging),
+        "refit": search.judging.refit,
+        "elu": {
+            "weight": sum(w for trial, w in chosen if trial.member.elu),
+            **search.judgement(chosen),
+            **{f"{k}_without": v for k, v in search.judgement(without).items()},
+        },
+        "left_out": search.left_out,
         "trials": [
             {
                 "name": trial.member.name,
                 "method": trial.member.method,
                 "options": dict(trial.member.options),
+                "elu": trial.member.elu,
                 "score": trial.score,
                 "loss": trial.loss,
+                "epochs": trial.results[0].epochs,
                 "seconds": round(trial.seconds, 4),
                 "weight": weights.get(id(trial), 0.0),
             }
             for trial in search.trials
         ],
     }
-    return result

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from elugcn.methods.contract import Model
+from elugcn.methods.metrics import score
 from elugcn.methods.network import under
 
 STEPS = 30  # additions, with replacement
@@ -60,6 +61,23 @@ def mean_logits(logits: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
         mean = shifted if mean is None else torch.logaddexp(mean, shifted)
     assert mean is not None, "a mean needs a member"
     return mean
+
+
+def class_bias(
+    metric: str, logits: Tensor, y: Tensor, num_classes: int
+) -> Tensor | None:
+    """What is added to the logits for a metric in which every class counts alike.
+
+    bₖ = −γ log πₖ for the share πₖ of class k among the judged nodes; γ has the best
+    metric. None: the metric is another one, or nothing is better than no bias.
+    """
+    if metric not in ("balanced_accuracy", "f1_macro") or not y.numel():
+        return None
+    counts = torch.bincount(y, minlength=num_classes).double()
+    log_share = torch.where(counts > 0, (counts / counts.sum()).log(), 0.0)
+    tried = [-gamma * log_share for gamma in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    best = max(tried, key=lambda bias: score(metric, logits + bias, y, num_classes))
+    return best.float() if bool(best.any()) else None
 
 
 @dataclass

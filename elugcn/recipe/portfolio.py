@@ -7,9 +7,11 @@ those of the tables, judged by leaving one graph out
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+
+from elugcn.methods.problem import GraphTraits
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,28 @@ class Member:
     method: str
     options: Mapping[str, Any]
     elu: bool = False  # whether it uses ELU nodes or the ELU graph
+    directed: bool = False  # whether it needs edges with a direction
+    many_labels: bool = False  # whether it needs more than 100 labels per class
+    thorough: bool = False  # whether it is tried with the largest effort only
+
+    def scaled(self, feature_norm: str) -> Member:
+        """The member with a scaling, where it asks for the best one."""
+        if self.options.get("feature_norm") != BEST:
+            return self
+        return replace(self, options={**self.options, "feature_norm": feature_norm})
+
+
+BEST = "best"  # the scaling of the best linear member
+
+
+def suited(members: Sequence[Member], traits: GraphTraits) -> list[Member]:
+    """The members that a graph has the directions and the labels for."""
+    return [
+        m
+        for m in members
+        if (traits.directed or not m.directed)
+        and (traits.many_labels or not m.many_labels)
+    ]
 
 
 def _linear(name: str, **options: Any) -> Member:
@@ -48,13 +72,60 @@ LINEAR = (
 # ELU targets: what a linear member becomes with ELU nodes as further targets.
 TARGET_WEIGHTS = (1.0, 4.0)
 
-_RANDOM: dict[str, Any] = {
-    "order": 8, "drop_node": 0.5, "dropout": 0.5, "draws": 2, "lambda_cons": 1.0,
-    "sharpening": 0.3, "epochs": 600,
-}  # fmt: skip
+# One view and nothing of the ELU graph.
 _ALONE: dict[str, Any] = {"eta": 0.0, "lambda_con": 0.0, "refit_eta": False}
+_PSEUDO: dict[str, Any] = {"pseudo_weight": 0.5}
+_RANDOM: dict[str, Any] = _ALONE | {
+    "drop_node": 0.5, "draws": 2, "sharpening": 0.3, "hidden_channels": 32,
+    "patience": 200,
+}  # fmt: skip
+_FAR = _RANDOM | {"order": 8, "dropout": 0.5, "lambda_cons": 1.0}
+_NEAR = _RANDOM | {
+    "order": 2, "dropout": 0.2, "input_dropout": 0.0, "lambda_cons": 0.7,
+}  # fmt: skip
+_TWO_VIEWS: dict[str, Any] = {
+    "eta": 0.3, "lambda_con": 0.3, "dropout": 0.8, "hidden_channels": 64,
+    "refit_eta": True,
+}  # fmt: skip
+_RESIDUAL: dict[str, Any] = _ALONE | {
+    "norm": "batch", "residual": True, "input_dropout": 0.0, "dropout": 0.5,
+    "weight_decay": 1e-2, "hidden_channels": 64, "feature_norm": BEST,
+}  # fmt: skip
+_JUMPS: dict[str, Any] = _ALONE | {
+    "jump": "cat", "norm": "l2", "dropout": 0.2, "feature_norm": "none",
+    "weight_decay": 0.0, "self_loops": False, "hidden_channels": 64,
+}  # fmt: skip
+_DEEP: dict[str, Any] = _ALONE | {
+    "num_layers": 8, "residual": True, "norm": "batch", "dropout": 0.2,
+    "feature_norm": "none", "weight_decay": 0.0, "hidden_channels": 64,
+}  # fmt: skip
+_RAW_MLP: dict[str, Any] = {
+    "feature_norm": "none", "dropout": 0.5, "weight_decay": 1e-3,
+}  # fmt: skip
+
+
+def _network(name: str, options: Mapping[str, Any], **flags: bool) -> Member:
+    return Member(name, "elu-gcn", options, **flags)
+
 
 # Rung 1: networks.
 NETWORKS = (
-    Member("random propagation", "elu-gcn", _ALONE | _RANDOM),
+    _network("far propagation", _FAR),
+    _network("near propagation", _NEAR),
+    _network("two views", _TWO_VIEWS, elu=True),
+    _network("residual, ELU targets", _RESIDUAL | _PSEUDO, elu=True),
+    _network("jumps", _JUMPS, many_labels=True),
+    _network("jumps, out", _JUMPS | {"direction": "out"}, directed=True),
+    _network("deep residual", _DEEP, many_labels=True),
+    Member("MLP", "mlp", _RAW_MLP),
+    _network("far propagation, ELU targets", _FAR | _PSEUDO, elu=True, thorough=True),
+    _network("near propagation, ELU targets", _NEAR | _PSEUDO, elu=True, thorough=True),
+    _network(
+        "two views, scaled",
+        _TWO_VIEWS | {"feature_norm": BEST},
+        elu=True,
+        thorough=True,
+    ),
+    _network("residual", _RESIDUAL | {"feature_norm": "none"}, thorough=True),
+    Member("APPNP", "appnp", {}, thorough=True),
 )

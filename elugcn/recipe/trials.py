@@ -7,6 +7,7 @@ splits.
 from __future__ import annotations
 
 import copy
+import math
 import time
 import zlib
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from torch_geometric.data import Data
 from elugcn.elu.label_propagation import propagate_labels
 from elugcn.engine import SPARSE_DENSITY
 from elugcn.methods.calibration import calibrate
-from elugcn.methods.contract import FitContext, FitResult, Known, Model, Training
+from elugcn.methods.contract import FitContext, FitResult, Known, Training
 from elugcn.methods.metrics import score
 from elugcn.methods.options import MethodConfig
 from elugcn.methods.problem import GraphView, Problem
@@ -46,8 +47,10 @@ class Trial:
     temperature: float = 1.0
     loss: float = float("nan")  # log-loss of the judged nodes
     score: float = float("nan")  # the metric that selects
-    p_true: Tensor = field(default_factory=lambda: torch.empty(0))  # (m,)
+    # Calibrated logits of the judged nodes, m×c.
+    judged: Tensor = field(default_factory=lambda: torch.empty(0))
     seconds: float = 0.0
+    epoch: int = 0  # how far it is trained
     final: FitResult | None = None  # of the answer, once it is asked for
 
     @property
@@ -65,6 +68,9 @@ class Trial:
         return max(1, round(fmean(chosen)))
 
 
+Chosen = list[tuple[Trial, float]]  # members of a mean, and their weights
+
+
 class Search:
     """Members of a recipe on the splits of one graph."""
 
@@ -74,9 +80,12 @@ class Search:
         shared: MethodConfig,
         judging: Judging,
         context: FitContext,
+        budget: float = math.inf,
     ) -> None:
         self.problem, self.shared = problem, shared
         self.judging, self.context = judging, context
+        self.traits, self.budget = problem.traits, budget  # seconds, estimated
+        self.left_out: list[str] = []  # members that cost too much
         self.splits = [*judging.splits]
         if judging.final is not judging.splits[0]:
             self.splits.append(judging.final)
@@ -131,11 +140,37 @@ class Search:
             self._sparse = data
         return self._sparse
 
+    def best_scaling(self) -> str:
+        """The scaling of features that the best linear member has."""
+        able = [t for t in self.trials if t.results[0].model is not None]
+        best = min(able, key=lambda trial: trial.loss, default=None)
+        return "auto" if best is None else best.config.feature_norm
+
+    def affordable(self, members: Sequence[Member]) -> list[Member]:
+        """The members that the budget has room for, by their estimated costs.
+
+        Where there is nothing yet, the cheapest is always tried.
+        """
+        costs = [self.cost(member) for member in members]
+        kept = []
+        for member, cost in zip(members, costs, strict=True):
+            first = not self.trials and not kept and cost == min(costs)
+            if cost <= self.budget or first:
+                self.budget -= cost
+                kept.append(member)
+            else:
+                self.left_out.append(member.name)
+        return kept
+
+    def cost(self, member: Member) -> float:
+        """Seconds on all splits, roughly."""
+        config = self.configured(member)
+        each = get_method(member.method).cost(config, self.traits)
+        return each * len(self.splits)
+
     # --- trials ---------------------------------------------------------------------
 
-    def begin(
-        self, member: Member, known: Sequence[Known] = (), **more: Any
-    ) -> Trial:
+    def begin(self, member: Member, known: Sequence[Known] = (), **more: Any) -> Trial:
         """A member at the start of its training on every split.
 
         ``known`` is what simpler models know on each split; ``more`` are options that
@@ -165,6 +200,7 @@ class Search:
         start = time.perf_counter()
         for training in trial.trainings:
             training.run_until(epoch)
+        trial.epoch = epoch
         trial.seconds += time.perf_counter() - start
 
     def judge(self, trial: Trial) -> Trial:
@@ -180,23 +216,46 @@ class Search:
             trial.temperature, trial.loss = calibrate(
                 logits, self.truth, problem.class_weight, 1.0
             )
-            p = torch.softmax(trial.temperature * logits, dim=1)
-            trial.p_true = p.gather(1, self.truth[:, None])[:, 0].cpu()
-            trial.score = score(
-                problem.metric, logits, self.truth, problem.num_classes
-            )
+            trial.judged = trial.temperature * logits
+            trial.score = score(problem.metric, logits, self.truth, problem.num_classes)
             self.trials.append(trial)
         trial.seconds += time.perf_counter() - start
         return trial
 
-    def weights(self, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
+    def weights(self, trials: Sequence[Trial]) -> Chosen:
         """The members that a greedy choice takes, with their weights."""
         if not self.truth.numel():
             return [(trial, 1.0) for trial in trials[:1]]
-        p_true = torch.stack([trial.p_true for trial in trials])
+        true = self.truth[:, None]
+        p_true = torch.stack([
+            torch.softmax(trial.judged, dim=1).gather(1, true)[:, 0] for trial in trials
+        ]).cpu()  # fmt: skip
         weights = greedy_weights(p_true, self.node_weight).tolist()
         chosen = [(t, w) for t, w in zip(trials, weights, strict=True) if w]
         return sorted(chosen, key=lambda pair: -pair[1])
+
+    def record(self, trial: Trial) -> dict[str, float]:
+        """What the progress display shows of a trial."""
+        shown = trial.score if trial.results else trial.so_far[0]
+        left = self.context.seconds_left
+        return {"val_score": shown} | (
+            {"seconds_left": left} if left < math.inf else {}
+        )
+
+    def judgement(self, chosen: Chosen) -> dict[str, float]:
+        """The metric and the log-loss of a mean of members."""
+        if not chosen or not self.truth.numel():
+            return {}
+        logits, c = self.judge_mean(chosen), self.problem.num_classes
+        return {
+            "score": score(self.problem.metric, logits, self.truth, c),
+            "loss": calibrate(logits, self.truth, self.problem.class_weight, 1.0)[1],
+        }
+
+    def judge_mean(self, chosen: Chosen) -> Tensor:
+        """Logits of the judged nodes by a mean of members, m×c."""
+        weights = [weight for _, weight in chosen]
+        return mean_logits([trial.judged for trial, _ in chosen], weights)
 
     # --- the answer -----------------------------------------------------------------
 
@@ -212,7 +271,7 @@ class Search:
             trial.final = training.finish()
         return trial.final
 
-    def blend(self, chosen: Sequence[tuple[Trial, float]], split: int = -1) -> FitResult:
+    def blend(self, chosen: Chosen, split: int = -1) -> FitResult:
         """The mean of some members on a split, by default the final one."""
         split %= len(self.splits)
         results = [self.result(trial, split) for trial, _ in chosen]
@@ -226,7 +285,7 @@ class Search:
             logits=mean_logits(logits, weights), model=model if whole else None
         )
 
-    def known(self, chosen: Sequence[tuple[Trial, float]]) -> list[Known]:
+    def known(self, chosen: Chosen) -> list[Known]:
         """What label propagation and a mean of members know, on every split."""
         found = []
         for i, split in enumerate(self.splits):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,43 +54,48 @@ class Evaluation:
 def evaluate(fitted: Fitted, names: list[str]) -> Evaluation | None:
     """The evaluation of a run; None without held-out labels."""
     data = fitted.data
-    name, mask = "test", data.test_mask & (data.y >= 0)
-    if not bool(mask.any()):
-        name, mask = "validation", data.val_mask & (data.y >= 0)
-    truth = data.y[mask]
+    name, nodes = "test", (data.test_mask & (data.y >= 0)).nonzero()[:, 0]
+    logits, score = fitted.result.logits[nodes], partial(fitted.score, data.test_mask)
+    if not len(nodes):
+        name, score = "validation", fitted.val_score
+        nodes, logits = fitted.validation()
+    truth = data.y[nodes]
     if not len(truth):
         return None
-    predicted = fitted.result.logits[mask].argmax(dim=1)
+    predicted = logits.argmax(dim=1)
     table = confusion_matrix(truth, predicted, labels=range(len(names)))
     uneven = is_uneven(data.y, data.train_mask)
     first = leading(fitted.metric, uneven)
     return Evaluation(
         name=name,
         nodes=len(truth),
-        scores=model_scores(fitted, mask),
+        scores=model_scores(fitted, nodes, predicted),
         confusion=table.tolist(),
         classes=class_scores(data, table, names),
-        calibration=calibration(fitted.proba[mask], truth),
+        calibration=calibration(torch.softmax(logits, dim=1), truth),
         uneven=uneven,
-        headline=[(TITLES[one], fitted.score(mask, one)) for one in first],
+        headline=[(TITLES[one], score(one)) for one in first],
     )
 
 
-def model_scores(fitted: Fitted, mask: Tensor) -> list[Row]:
+def model_scores(fitted: Fitted, nodes: Tensor, predicted: Tensor) -> list[Row]:
     """The run's model first, then simpler models and always the largest class.
 
-    ``balanced`` is the mean recall of the classes; ``clear`` says whether a model
-    differs from the run's by more than chance.
+    ``nodes`` are those of the evaluation, and ``predicted`` what the run's model says
+    of them. ``balanced`` is the mean recall of the classes; ``clear`` says whether a
+    model differs from the run's by more than chance.
     """
     data, y = fitted.data, fitted.data.y
     ours, use = fitted.result.logits.argmax(dim=1), fitted.result.label_utilization
+    ours[nodes] = predicted
     others = ({} if use is None else {"lpa": use.lpa.cpu()}) | fitted.baselines
     models = {fitted.method: ours}
     models |= {n: others[n] for n in BASELINES if n in others and n != fitted.method}
     largest = int(torch.bincount(y[data.train_mask]).argmax())
     models["largest class"] = torch.full_like(y, largest)
+    mask = torch.zeros_like(data.val_mask).index_fill(0, nodes, True)
     true = [mask & (y == c) for c in torch.unique(y[mask])]
-    return [
+    rows = [
         {
             "name": name,
             "title": BASELINES.get(name, name),
@@ -100,6 +106,8 @@ def model_scores(fitted: Fitted, mask: Tensor) -> list[Row]:
         }
         for name, classes in models.items()
     ]
+    rows[0]["validation"] = fitted.val_score("accuracy")
+    return rows
 
 
 def clearly_differs(right: Tensor, others_right: Tensor) -> bool:
