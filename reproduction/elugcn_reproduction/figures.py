@@ -140,6 +140,7 @@ def draw_dots(
     columns: int = 3,
     breaks: Sequence[int] = (),
     log: bool = False,
+    line: str = "the paper's ELU-GCN",
 ) -> Figure:
     """Means with their spread: panels with the same rows, each with its own scale.
 
@@ -150,6 +151,7 @@ def draw_dots(
         columns: Panels side by side.
         breaks: After how many rows a rule separates them from the next.
         log: Whether the axis is logarithmic, and the same for all panels.
+        line: What the lines of the panels are.
     """
     # Title, axis and legend need their room even above a single row.
     height = max(1.8, 0.75 + 0.21 * len(rows))
@@ -187,7 +189,7 @@ def draw_dots(
             axis.xaxis.set_minor_formatter(NullFormatter())
     figure.supxlabel(f"{xlabel} (logarithmic)" if log else xlabel, fontsize=9)
     if marked is not None:
-        figure.legend([marked], ["the paper's ELU-GCN"], loc="outside upper right")
+        figure.legend([marked], [line], loc="outside upper right")
     return figure
 
 

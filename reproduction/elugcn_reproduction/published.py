@@ -100,16 +100,20 @@ def published(method: str, dataset: str) -> Published | None:
     return _results().get((name, DATASETS.get(dataset, dataset)))
 
 
+def read_rows(name: str) -> list[dict[str, str]]:
+    """The rows of a CSV file of this package."""
+    path = resources.files("elugcn_reproduction") / name
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
 @cache
 def _results() -> Mapping[tuple[str, str], Published]:
-    path = resources.files("elugcn_reproduction") / "paper_results.csv"
-    rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
     return {
         (row["method"], row["dataset"]): Published(
             None if row["mean"] == "OOM" else float(row["mean"]),
             float(row["std"]) if row["std"] else None,
         )
-        for row in rows
+        for row in read_rows("paper_results.csv")
         if row["table"] in _TABLES
     }
 
@@ -145,7 +149,7 @@ def deviations(comparison: Comparison) -> list[Deviation]:
 
 def known_reason(method: str, dataset: str) -> str:
     """What is known about a method's distance to the paper on a dataset."""
-    if dataset in _WIKIPEDIA:
+    if dataset in _WIKIPEDIA and method != "auto":
         return _DIRECTED if _uses_direction(method, dataset) else _RAW
     for of, datasets, reason in _REASONS:
         if of in ("", method) and (not datasets or dataset in datasets):

@@ -1,10 +1,12 @@
 """Each experiment's table from made-up runs, against NumPy and SciPy."""
 
+import csv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import elugcn_reproduction
 import numpy as np
 import pytest
 from elugcn_reproduction.active_learning import STRATEGIES
@@ -21,6 +23,7 @@ from elugcn.evaluation.store import append_line
 from tests.evaluation.records import record_of
 from tests.reproduction.made import accuracy, experiment, finish, measured, scope, write
 
+FEW_LABELS_0_1 = Path(elugcn_reproduction.__file__).parent / "fewlabels_0_1.csv"
 TABLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "table1": (("cora", "chameleon"), {"methods": ("auto", "elu-gcn", "gcn", "lpa")}),
     "social": (("caltech36",), {"methods": ("gcn", "gcn-lpa")}),
@@ -81,6 +84,16 @@ def test_few_labels(tmp_path: Path) -> None:
         best = max(("gcn", "lpa"), key=lambda m: of[m].mean())
         ahead = (of["auto"] - of[best]).mean()
         assert f"| cora | {labels} | {best} | {ahead:+.2f} \\[" in made.text
+        with FEW_LABELS_0_1.open() as file:
+            where = {"dataset": "cora", "labels_per_class": labels}
+            rows = [r for r in csv.DictReader(file) if where.items() <= r.items()]
+        old = {int(r["seed"]): 100 * float(r["test"]) for r in rows}
+        gain = of["auto"] - [old[seed] for seed in range(4)]
+        low, high = stats.ttest_1samp(gain, 0).confidence_interval(0.95)
+        line = f"| cora | {labels} | {gain.mean():+.2f} \\[{low:.2f}, {high:.2f}\\] |"
+        assert line in made.text
+    some = [run for run in runs if run.planned.row != "auto"]
+    assert "version 0.1" not in write(one, some, tmp_path / "some").text
 
 
 def test_sensitivity(tmp_path: Path) -> None:
@@ -161,6 +174,64 @@ def test_regret_is_to_the_best_by_validation(tmp_path: Path) -> None:
         "| cora | 10 | 90.00 ± 0.00 | – | default of 0.1, tuned | 84.90 ± 0.54 |"
         in (made.text)
     )
+
+
+def test_contribution(tmp_path: Path) -> None:
+    one = experiment("contribution")
+    plan = one.plan(scope("cora", "karate", seeds=10))
+    # The runs of auto are those of other pages.
+    own = [p.job for p in plan if (p.row, p.group) == ("auto", "the graph's own")]
+    unseen = [p.job for p in experiment("unseen").plan(scope("cora", "karate"))]
+    assert [(j.dataset, j.split, j.seed) for j in own] == [
+        *(("cora", 0, seed) for seed in range(5)),
+        *(("karate", seed, seed) for seed in range(5)),
+    ]
+    assert {j for j in own if j.seed < 3} <= set(unseen)
+    few = [p.job for p in plan if (p.row, p.group) == ("auto", "3 per class")]
+    found = [p for p in experiment("fewlabels").plan(scope("cora", seeds=10))
+             if (p.row, p.group) == ("auto", "3")]  # fmt: skip
+    assert few == [p.job for p in found]
+    assert {p.group for p in plan if p.job.dataset == "karate"} == {"the graph's own"}
+    without = [p.job for p in plan if p.row == "auto, without ELU"]
+    assert len(without) == len(plan) / 2
+    assert not any(job.config["elu"] for job in without)
+
+    tests = {
+        ("cora", "the graph's own"): (
+            [0.82, 0.81, 0.83],
+            [0.80, 0.80, 0.80],
+        ),  # 2, 1, 3
+        ("cora", "1 per class"): ([0.50, 0.70, 0.60], [0.60, 0.50, 0.60]),  # -10, 20, 0
+        ("karate", "the graph's own"): ([0.7, 0.7, 0.7, 0.7], [0.74, 0.73, 0.75]),
+        ("cora", "5 per class"): ([0.7], [0.7]),  # one run has no interval
+    }
+    runs = []
+    for place, of in tests.items():
+        for row, values in zip(("auto", "auto, without ELU"), of, strict=True):
+            jobs = [p for p in plan if (p.job.dataset, p.group) == place]
+            mine = [p for p in jobs if p.row == row]
+            runs += [
+                Finished(p, record_of(p.job, value))
+                for p, value in zip(mine, values, strict=False)
+            ]
+    made = write(one, runs, tmp_path)
+    # The half of the interval of 1, 2, 3 is 4.3027/√3.
+    for (dataset, labels), expected in {
+        ("cora", "the graph's own"): (82, 80, 2, 2 - 2.48414, 2 + 2.48414),
+        ("karate", "the graph's own"): (70, 74, -4, -4 - 2.48414, -4 + 2.48414),
+        ("cora", "1 per class"): (60, 170 / 3, 10 / 3, -34.6120, 41.2786),
+    }.items():
+        got = made.numbers(dataset=dataset, labels=labels)
+        names = ("auto", "without", "difference", "difference_low", "difference_high")
+        assert [got[name] for name in names] == pytest.approx(expected, rel=1e-4)
+        assert got["runs"] == 3
+    assert len(made.rows) == 3
+    for text in (
+        "| the graph's own | 2 | -1.00 | 0 | 1 |",
+        "| 1 per class | 1 | +3.33 | 0 | 0 |",
+        "| karate | 3 | 70.00 ± 0.00 | 74.00 ± 1.00 | -4.00 \\[-6.48, -1.52\\] |",
+    ):
+        assert text in made.text
 
 
 # What a run measures, made up
@@ -384,7 +455,7 @@ def test_plans() -> None:
     for name in ("heatmap", "theory"):  # every run learns a graph, and keeps it
         for planned in experiment(name).plan(scope(seeds=1)):
             config = planned.job.config
-            assert (config["variants"], config["keep_gcn"]) == ([], False)
+            assert planned.job.method == "elu-gcn"
             assert config["eta"] > 0 or config["lambda_con"] > 0
     assert experiment("utilization").plan(scope(methods=("gcn",))) == []
 
@@ -399,11 +470,10 @@ def test_a_quick_plan_is_the_same_with_fewer_epochs() -> None:
         for planned in quick:
             config = planned.job.config
             assert config.get("epochs", 0) <= 100
-            assert all(v.get("epochs", 0) <= 100 for v in config.get("variants", []))
             if planned.row in full and planned.group == plan[0].group:
                 tuned = full[planned.row].config
                 changed = {k for k in config if config[k] != tuned[k]}
-                assert changed <= {"epochs", "variants"}
+                assert changed <= {"epochs"}
 
 
 # What is far from the paper

@@ -161,7 +161,7 @@ def test_reproduce(command: Command, tmp_path: Path) -> None:
     assert code == 0
     assert out.startswith("heatmap: 1 of 1 runs, pages/heatmap.md\n")
     assert "elugcn: skipped: --no-run: runs has no run of table1 yet" in err
-    assert [p.name for p in (tmp_path / "runs/runs").iterdir()] == ["auto.parquet"]
+    assert [p.name for p in (tmp_path / "runs/runs").iterdir()] == ["elu-gcn.parquet"]
     assert not (tmp_path / "runs/runs.jsonl").exists()
     assert not (tmp_path / "runs/trials.parquet").exists()
 

@@ -29,6 +29,7 @@ _MODULES = {
     "fewlabels": "fewlabels",
     "labelling": "labelling",
     "unseen": "unseen",
+    "contribution": "contribution",
 }
 NAMES = tuple(_MODULES)
 

@@ -1,4 +1,4 @@
-"""The ablation: the paper's three rows, what it leaves out, and what lies beyond."""
+"""The ablation: the paper's three rows, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any
 from elugcn.elu.options import THE_TEXT
 from elugcn.evaluation import Published
 from elugcn.evaluation.tables import blocks, markdown_block
-from elugcn.methods.presets import preset
 from elugcn_reproduction.experiments.accuracy import (
     draw_accuracies,
     write_csv,
     write_notes,
 )
 from elugcn_reproduction.experiments.base import (
-    SINGLE,
     Experiment,
     Finished,
     Planned,
@@ -25,7 +23,6 @@ from elugcn_reproduction.experiments.base import (
     datasets_of,
     only_methods,
     plan_rows,
-    two_views,
 )
 from elugcn_reproduction.page import Page
 from elugcn_reproduction.published import published
@@ -40,9 +37,8 @@ PAPERS = {
     REFERENCE: "gcn",
     GRAPH: "+ELU graph",
     FULL: "+contrastive",
-    "auto": "auto",
 }
-PAPER, LEFT_OUT, BEYOND = "paper", "left out", "beyond"
+PAPER, LEFT_OUT = "paper", "left out"
 _GROUPS = {
     PAPER: (
         "## The paper's rows",
@@ -60,49 +56,17 @@ _GROUPS = {
         "sum. The last row changes all of it to what the text prints: no scaling, no "
         "normalisation, H = XΘ₁Θ₂ as it is, the largest 10 % of S*.",
     ),
-    BEYOND: (
-        "## Beyond the paper",
-        "Members of the family that `auto` chooses from, each alone with a fixed "
-        "η, on the backbone tuned for the GCN: two views, ELU nodes as training "
-        "targets, rounds, random propagation with consistency, also with normalised "
-        "features; the direction of edges, where the tuned options use it; and "
-        "`auto`, a mean of its members weighted by their validation accuracy.",
-    ),
 }
 # Of the form that the text prints; the other one has the public code's.
 _PAPER_FORM: dict[str, Any] = {"form": "paper", "beta": 1.0, "k": 2, "damping": 0.0}
-_RANDOM: dict[str, Any] = {
-    "direction": "given",  # several steps of propagation cannot keep directions apart
-    "order": 8,
-    "drop_node": 0.5,
-    "dropout": 0.5,
-    "draws": 2,
-    "lambda_cons": 1.0,
-    "lambda_con": 0.0,
-    "warmup": 100,
-    "eta": 0.0,
-}
-# The same with normalised features, once propagated, as GRAND's authors on Pubmed.
-_NORMALISED: dict[str, Any] = _RANDOM | {
-    "sample": 500,
-    "norm": "batch",
-    "dropout": 0.8,
-    "input_dropout": 0.5,
-    "lr": 0.2,
-}
 
 
-def rows(dataset: str) -> dict[str, list[Row]]:
-    """The rows of each group; they depend on the tuned options of the dataset."""
-    alone = two_views(dataset)
-    random, normalised = SINGLE | _RANDOM, SINGLE | _NORMALISED
+def rows() -> dict[str, list[Row]]:
+    """The rows of each group."""
     forms: dict[str, dict[str, Any]] = {"paper": _PAPER_FORM, "transposed": {}}
 
     def changed(name: str, **options: Any) -> Row:
         return Row(name, BASE, options)
-
-    def member(name: str, **options: Any) -> Row:
-        return Row(name, "auto", alone | options)
 
     paper = [
         Row(REFERENCE, "gcn"),
@@ -126,50 +90,14 @@ def rows(dataset: str) -> dict[str, list[Row]]:
         changed("S* not scaled", scaling="none"),
         changed("the text to the letter", **THE_TEXT),
     ]
-    beyond = [
-        member("two views"),
-        member("two views, ELU targets", pseudo_weight=0.5),
-        member("two views, 2 rounds", rounds=2),
-        member("two views, ELU targets, 2 rounds", pseudo_weight=0.5, rounds=2),
-        Row("random propagation", "auto", random),
-        Row("random, ELU targets", "auto", random | {"pseudo_weight": 0.5}),
-        Row(
-            "random, ELU targets, 2 rounds",
-            "auto",
-            random | {"pseudo_weight": 0.5, "rounds": 2},
-        ),
-        Row("random, normalised", "auto", normalised),
-        Row(
-            "random, normalised, ELU targets",
-            "auto",
-            normalised | {"pseudo_weight": 0.5},
-        ),
-        *_directed(dataset),
-        Row("auto, best member alone", "auto", {"ensemble": False}),
-        Row("auto", "auto"),
-    ]
-    return {PAPER: paper, LEFT_OUT: left_out, BEYOND: beyond}
-
-
-def _directed(dataset: str) -> list[Row]:
-    """What the direction of edges adds, where the tuned options use it."""
-    rows = []
-    for method in ("gcn", "auto"):
-        tuned = preset(method, dataset)
-        if tuned.get("direction", "given") not in ("given", "both"):
-            options = {"direction": "both"}
-            rows.append(Row(f"{method}, direction ignored", method, options))
-        if tuned.get("lpa_graph", "edges") != "edges":
-            options = {"lpa_graph": "edges"}
-            rows.append(Row(f"{method}, labels along edges", method, options))
-    return rows
+    return {PAPER: paper, LEFT_OUT: left_out}
 
 
 def plan(scope: Scope) -> list[Planned]:
     """Every row on every dataset."""
     planned = []
     for dataset in datasets_of(scope, DATASETS, QUICK_DATASETS):
-        for group, listed in rows(dataset).items():
+        for group, listed in rows().items():
             wanted = only_methods(scope, listed)
             planned += plan_rows(wanted, dataset, scope, group=group)
     return planned

@@ -206,9 +206,9 @@ def write_runtime(finished: list[Finished], page: Page) -> None:
         }
         panels.append((dataset, points))
     page.text(
-        "Seconds are those of a whole fit: for `auto` and `elu-gcn` label propagation, "
-        "the first GCN, the graph, and the training of every member. Loading the data "
-        "is not counted."
+        "Seconds are those of a whole fit: for `elu-gcn` label propagation, the first "
+        "GCN and the MLP, the graph and the training; for `auto` every member that it "
+        "tries. Loading the data is not counted."
     )
     page.figure(
         draw_costs(panels), "Seconds of a fit against test accuracy, by dataset"

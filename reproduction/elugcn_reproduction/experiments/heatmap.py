@@ -36,7 +36,7 @@ _COLUMNS = {
 
 
 def plan(scope: Scope) -> list[Planned]:
-    """The tuned two-view member alone: its graph is always learned and used."""
+    """The two-view setting: its graph is always learned and used."""
     return plan_measured(scope, "heatmap", DATASETS, two_views)
 
 

@@ -18,7 +18,7 @@ from elugcn_reproduction.experiments.base import (
     plan_rows,
 )
 
-METHOD = "auto"
+METHOD = "elu-gcn"
 QUICK = ("cora", "citeseer")
 
 Measured = Mapping[str, Any]
@@ -30,7 +30,7 @@ def plan_measured(
     datasets: Sequence[str],
     options: Callable[[str], Mapping[str, Any]] = lambda dataset: {},
 ) -> list[Planned]:
-    """The method ``auto`` on every dataset and seed, measured.
+    """The method ``elu-gcn`` on every dataset and seed, measured.
 
     Args:
         scope: What the user asked for.

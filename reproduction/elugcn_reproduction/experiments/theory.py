@@ -38,7 +38,7 @@ Tables = dict[tuple[str, str], dict[str, Summary]]  # by dataset and graph
 
 
 def plan(scope: Scope) -> list[Planned]:
-    """The tuned two-view member alone: its graph is always learned and used."""
+    """The two-view setting: its graph is always learned and used."""
     return plan_measured(scope, "theory", PAPER_DATASETS, two_views)
 
 
@@ -99,9 +99,8 @@ better for complexity and distance.
   of AY are made distributions: what is negative counts as zero, then the row is
   divided by its sum; a node that no label reaches keeps a row of zeros, whose distance
   is 1. One step of Â reaches few nodes, so label propagation, with which the appendix
-  states the theorem, stands beside it: over Â, or, where the tuned
-  options of auto say `lpa_graph: coupled`, between nodes that point to the same
-  nodes.
+  states the theorem, stands beside it: over Â, or, where the options say
+  `lpa_graph: coupled` (squirrel), between nodes that point to the same nodes.
 - Labels right: the largest entry of AY is the true class. Own class: the weight that a
   node gives to its own class, all labels known (the term I₀P₀ + I₁P₁ of the proof;
   where the method gives Â self-loops they count)."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from itertools import product
 from statistics import fmean
 from typing import Any
@@ -22,7 +20,7 @@ from elugcn.evaluation.tables import (
     plus_minus,
     shown_name,
 )
-from elugcn.methods.registry import METHOD_NAMES, get_method
+from elugcn.methods.registry import METHOD_NAMES
 from elugcn.tuning import read_trials, tune
 from elugcn_reproduction.experiments.accuracy import SOCIAL_DATASETS, TABLE1_DATASETS
 from elugcn_reproduction.experiments.base import (
@@ -38,6 +36,7 @@ from elugcn_reproduction.experiments.base import (
 )
 from elugcn_reproduction.figures import Panel, draw_dots
 from elugcn_reproduction.page import Page
+from elugcn_reproduction.published import read_rows
 
 GRAPHS = ("polblogs", "acm", "dblp", "amherst41_gender", "minesweeper", "actor",
           "twitch_de", "blogcatalog", "uai")  # fmt: skip
@@ -83,7 +82,6 @@ def plan(scope: Scope) -> list[Planned]:
         found = [
             Planned(row.name, job)
             for row in only_methods(scope, OURS)
-            if not row.options or "effort" in get_method("auto").Config.model_fields
             for job in jobs_of(row, dataset, seeds)
         ]
         found += stored(scope, dataset) if tables else searched(scope, dataset, seeds)
@@ -254,11 +252,8 @@ def _runs(finished: Sequence[Finished]) -> Runs:
 
 def old_default() -> dict[str, Runs]:
     """The default of version 0.1 with options per dataset, as its tables had it."""
-    text = (
-        resources.files("elugcn_reproduction").joinpath("default_0_1.csv").read_text()
-    )
     by_dataset: dict[str, list[dict[str, str]]] = {}
-    for row in csv.DictReader(text.splitlines()):
+    for row in read_rows("default_0_1.csv"):
         by_dataset.setdefault(row["dataset"], []).append(row)
     return {
         dataset: Runs(
