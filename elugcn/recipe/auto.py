@@ -23,9 +23,9 @@ from elugcn.elu.stages import expand_labels, learn_graph
 from elugcn.elu.utilization import definition_one
 from elugcn.methods.contract import FitContext, FitResult, Known, Method
 from elugcn.methods.network import below
-from elugcn.methods.options import Count, MethodConfig, Positive, make_config
+from elugcn.methods.options import Count, MethodConfig, Positive
 from elugcn.methods.problem import Problem
-from elugcn.methods.registry import get_method
+from elugcn.methods.registry import config_for, get_method
 from elugcn.recipe.ensemble import Blend, class_bias
 from elugcn.recipe.judging import Judging
 from elugcn.recipe.portfolio import (
@@ -47,6 +47,7 @@ HALVING = {"normal": ((60, 4), (200, 2)), "thorough": ((100, 8), (300, 4))}
 STEP = 10  # epochs between two looks at the clock
 # Seconds that all members together may take by their estimated costs, where no time
 # limit is set.
+MAX_ENTRIES = 10_000_000  # of Â, with which the cheapest network exceeds the budget
 BUDGET = {"quick": 60.0, "normal": 900.0, "thorough": 7200.0}
 
 
@@ -67,13 +68,11 @@ class AutoConfig(MethodConfig):
     epochs: Count = 1000  # at most, of the networks that go on to the end
 
     def networks(self, entries: int) -> Sequence[MethodConfig]:
-        """The configurations of the members that are networks."""
-        if self.effort == "quick":
+        """The configurations of the members that are networks, if there are any."""
+        if self.effort == "quick" or entries > MAX_ENTRIES:
             return [self]
-        return [
-            make_config(get_method(m.method).Config, m.options, m.name)
-            for m in NETWORKS
-        ]
+        members = [one.scaled("auto") for one in NETWORKS]
+        return [config_for(one.method, one.options) for one in members]
 
 
 class Auto(Method[AutoConfig]):
