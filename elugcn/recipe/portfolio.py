@@ -24,6 +24,7 @@ class Member:
     elu: bool = False  # whether it uses ELU nodes or the ELU graph
     directed: bool = False  # whether it needs edges with a direction
     many_labels: bool = False  # whether it needs more than 100 labels per class
+    few_features: bool = False  # whether it needs X as a dense matrix that is small
     thorough: bool = False  # whether it is tried with the largest effort only
 
     def scaled(self, feature_norm: str) -> Member:
@@ -36,13 +37,18 @@ class Member:
 BEST = "best"  # the scaling of the best linear member
 
 
+FEW_FEATURES = 1_000
+
+
 def suited(members: Sequence[Member], traits: GraphTraits) -> list[Member]:
-    """The members that a graph has the directions and the labels for."""
+    """The members that a graph has the directions, labels and features for."""
+    few = traits.num_features <= FEW_FEATURES
     return [
         m
         for m in members
         if (traits.directed or not m.directed)
         and (traits.many_labels or not m.many_labels)
+        and (few or not m.few_features)
     ]
 
 
@@ -83,6 +89,11 @@ _FAR = _RANDOM | {"order": 8, "dropout": 0.5, "lambda_cons": 1.0}
 _NEAR = _RANDOM | {
     "order": 2, "dropout": 0.2, "input_dropout": 0.0, "lambda_cons": 0.7,
 }  # fmt: skip
+# Rows of the propagation for a sample of nodes, normalised (GRAND+).
+_SAMPLED = _RANDOM | {
+    "order": 8, "sample": 500, "norm": "batch", "dropout": 0.8, "input_dropout": 0.5,
+    "lambda_cons": 1.0, "sharpening": 0.2, "lr": 0.2, "hidden_channels": 64,
+}  # fmt: skip
 _TWO_VIEWS: dict[str, Any] = {
     "eta": 0.3, "lambda_con": 0.3, "dropout": 0.8, "hidden_channels": 64,
     "refit_eta": True,
@@ -112,7 +123,14 @@ def _network(name: str, options: Mapping[str, Any], **flags: bool) -> Member:
 NETWORKS = (
     _network("far propagation", _FAR),
     _network("near propagation", _NEAR),
+    _network(
+        "sampled propagation, ELU targets",
+        _SAMPLED | {"pseudo_weight": 0.3},
+        elu=True,
+        few_features=True,
+    ),
     _network("two views", _TWO_VIEWS, elu=True),
+    _network("two views, scaled", _TWO_VIEWS | {"feature_norm": BEST}, elu=True),
     _network("residual, ELU targets", _RESIDUAL | _PSEUDO, elu=True),
     _network("jumps", _JUMPS, many_labels=True),
     _network("jumps, out", _JUMPS | {"direction": "out"}, directed=True),
@@ -120,12 +138,6 @@ NETWORKS = (
     Member("MLP", "mlp", _RAW_MLP),
     _network("far propagation, ELU targets", _FAR | _PSEUDO, elu=True, thorough=True),
     _network("near propagation, ELU targets", _NEAR | _PSEUDO, elu=True, thorough=True),
-    _network(
-        "two views, scaled",
-        _TWO_VIEWS | {"feature_norm": BEST},
-        elu=True,
-        thorough=True,
-    ),
     _network("residual", _RESIDUAL | {"feature_norm": "none"}, thorough=True),
     Member("APPNP", "appnp", {}, thorough=True),
 )
