@@ -49,7 +49,9 @@ from elugcn.methods.options import (
     make_config,
 )
 from elugcn.methods.problem import GraphTraits, GraphView, Problem
-from elugcn.models.linear import Block, LinearFeatures, conjugate_gradients
+from elugcn.models.linear import Block, LinearFeatures, Rows, conjugate_gradients
+
+USUAL = 5  # iterations until the best, on many graphs
 
 
 class LinearConfig(MethodConfig):
@@ -83,14 +85,24 @@ class LinearConfig(MethodConfig):
         """How A is normalised."""
         return self.norm
 
+    @property
+    def usual_iterations(self) -> int:
+        """Iterations of most fits."""
+        return min(self.iterations, self.patience + USUAL)
+
     def products(self, traits: GraphTraits) -> float:
-        """Those of every iteration: F and Fᵀ."""
+        """Those of F and Fᵀ, in as many iterations as are usual."""
         entries = self.order * traits.num_edges
         if self.inputs != "features":
             entries += max(1, self.order) * traits.num_edges
         if self.inputs != "edges":
             entries += len(self.powers) * traits.feature_entries
-        return float(2 * self.iterations * traits.num_classes * entries)
+        repeated = 2 * self.usual_iterations * traits.num_classes * entries
+        if traits.sparse_features or self.inputs != "features" or self.pseudo_weight:
+            return float(repeated)
+        # Rows of F are computed once, for the labelled nodes.
+        once = (self.order + 1) * traits.num_edges * traits.num_features
+        return float(min(repeated, once))
 
     def of_length(self, length: int, found: Sequence[Mapping[str, Any]]) -> Self:
         """So many iterations, and the mean temperature."""
@@ -280,33 +292,41 @@ def solve(
     prior = targets.prior
     history: list[dict[str, float]] = []
     best: tuple[float, float] | None = None
-    kept, at = (torch.empty(0), torch.empty(0)), 0
+    W, at = torch.empty(0), 0
     temperature = chosen = UNCALIBRATED
     with context.clock("train"):
         operator = config.operator(problem.x, problem.adj).balanced()
-        centred = targets.scores - prior
-        for i, (W, scores) in enumerate(
+        centred, weight = targets.scores - prior, targets.weight
+        used = (weight > 0).index_fill(0, val, True).nonzero()[:, 0]
+        rows = operator.rows(used, c, 2 * config.usual_iterations)
+        features: LinearFeatures | Rows = operator
+        if rows is not None:
+            features, centred, weight = rows, centred[used], weight[used]
+            val = torch.searchsorted(used, val)
+        scores = torch.zeros_like(centred)
+        for i, (now, found) in enumerate(
             conjugate_gradients(
-                operator, centred, targets.weight, config.iterations, config.ridge
+                features, centred, weight, config.iterations, config.ridge
             )
         ):
-            seen = scores[val] + prior
-            found = score(problem.metric, seen, truth, c)
+            seen = found[val] + prior
+            metric = score(problem.metric, seen, truth, c)
             temperature, loss = calibrate(
                 seen, truth, problem.class_weight, temperature
             )
-            error = float(targets.weight @ (scores - centred).square().sum(dim=1))
+            error = float(weight @ (found - centred).square().sum(dim=1))
             history.append(
-                {"epoch": i, "loss": error, "val_accuracy": found, "val_loss": loss}
+                {"epoch": i, "loss": error, "val_accuracy": metric, "val_loss": loss}
             )
-            now = (found, -loss) if config.select == "accuracy" else (-loss, found)
-            if best is None or not len(val) or now > best:
-                best, kept, at, chosen = now, (W, scores), i, temperature
+            worth = (metric, -loss) if config.select == "accuracy" else (-loss, metric)
+            if best is None or not len(val) or worth > best:
+                best, W, scores, at, chosen = worth, now, found, i, temperature
             elif config.patience and i - at >= config.patience:
                 break
             if context.is_over:
                 break
-        W, scores = kept
+        if rows is not None:
+            scores = operator @ W
         chosen = config.temperature or chosen
     model = None
     if config.inputs == "features":

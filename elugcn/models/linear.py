@@ -64,6 +64,18 @@ class Block:
         gathered: Tensor = self.x.T @ torch.cat(parts, dim=1)
         return torch.cat(gathered.chunk(len(parts), dim=1))
 
+    def rows(self, nodes: Tensor) -> Tensor:
+        """Some rows of F as a dense matrix, m×width; X is dense."""
+        assert isinstance(self.x, Tensor)
+        walked, parts = self.x, []
+        for k in range(self.powers[-1] + 1):
+            if k:
+                walked = self._step(self.adj, walked, self.x)
+            if k in self.powers:
+                scale = self.scales[len(parts)] if self.scales else 1.0
+                parts.append(scale * walked[nodes])
+        return torch.cat(parts, dim=1)
+
     def balanced(self, generator: torch.Generator) -> Block:
         """The block with parts of equal norm √n; random probes estimate the norms."""
         n, d = self.x.shape
@@ -101,14 +113,48 @@ class LinearFeatures:
         """Fᵀ R, width×c."""
         return torch.cat([block.transposed(R) for block in self.blocks])
 
+    def rows(self, nodes: Tensor, columns: int, iterations: int) -> Rows | None:
+        """Some rows of F, if so many iterations are cheaper with them; else None.
+
+        Only nodes that have a weight or are judged take part in an iteration. X must
+        be dense: rows of F are.
+        """
+        once = repeated = 0.0
+        for block in self.blocks:
+            x, (n, d) = block.x, block.x.shape
+            if not isinstance(x, Tensor):
+                return None
+            steps = block.powers[-1] * block.adj.nnz
+            each = n * d * len(block.powers)
+            once += steps * d + iterations * columns * each * nodes.numel() / n
+            repeated += iterations * columns * (steps + each)
+        if once > repeated:
+            return None
+        return Rows(torch.cat([block.rows(nodes) for block in self.blocks], dim=1))
+
     def balanced(self) -> LinearFeatures:
         """The same with parts of equal norm."""
         generator = torch.Generator().manual_seed(0)
         return LinearFeatures([block.balanced(generator) for block in self.blocks])
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of F, as a matrix."""
+
+    matrix: Tensor
+
+    def __matmul__(self, W: Tensor) -> Tensor:
+        """F W of these rows."""
+        return self.matrix @ W
+
+    def transposed(self, R: Tensor) -> Tensor:
+        """Fᵀ R of these rows."""
+        return self.matrix.T @ R
+
+
 def conjugate_gradients(
-    features: LinearFeatures, Y: Tensor, d: Tensor, iterations: int, ridge: float
+    features: LinearFeatures | Rows, Y: Tensor, d: Tensor, iterations: int, ridge: float
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Solve (FᵀDF + λI) W = FᵀDY for all columns of Y at once.
 

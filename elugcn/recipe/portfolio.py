@@ -101,6 +101,7 @@ _TWO_VIEWS: dict[str, Any] = {
 _RESIDUAL: dict[str, Any] = _ALONE | {
     "norm": "batch", "residual": True, "input_dropout": 0.0, "dropout": 0.5,
     "weight_decay": 1e-2, "hidden_channels": 64, "feature_norm": BEST,
+    "patience": 50,
 }  # fmt: skip
 _JUMPS: dict[str, Any] = _ALONE | {
     "jump": "cat", "norm": "l2", "dropout": 0.2, "feature_norm": "none",
