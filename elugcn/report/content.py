@@ -11,7 +11,13 @@ from elugcn.api import Fitted
 from elugcn.elu.label_propagation import Propagation
 from elugcn.elu.utilization import LabelUtilization
 from elugcn.errors import InputError
-from elugcn.insight import DiagnosisContext, Suggestion, diagnose, suggest_labels
+from elugcn.insight import (
+    DiagnosisContext,
+    Members,
+    Suggestion,
+    diagnose,
+    suggest_labels,
+)
 from elugcn.insight.diagnosis import by_class, overall
 from elugcn.insight.graphs import block_means, class_blocks
 from elugcn.methods.problem import GraphView
@@ -42,8 +48,10 @@ class Content:
     n_nodes: int
     n_edges: int
     n_labels: int
+    n_judged: int  # nodes that judged the model
     names: list[str]
     evaluation: Evaluation | None
+    members: Members | None
     lpa_steps: int
     statuses: list[Row]
     groups: dict[str, list[Row]]
@@ -88,8 +96,10 @@ def collect(
         n_nodes=int(data.num_nodes),
         n_edges=edges if isinstance(edges, int) else 0,
         n_labels=int(data.train_mask.sum()),
+        n_judged=len(fitted.validation()[0]),
         names=names,
         evaluation=evaluate(fitted, names),
+        members=members_of(metrics),
         lpa_steps=context.steps,
         statuses=[{"name": kind} | row for kind, row in kinds.items()],
         groups={} if use is None else utilization_groups(context, use, found),
@@ -110,6 +120,14 @@ def collect(
         environment=environment,
         notes=[shorten(str(note), 500) for note in (*said, *notes)],
     )
+
+
+def members_of(metrics: Mapping[str, Any]) -> Members | None:
+    """What `auto` tried, with names that fit; None for other methods."""
+    members = Members.of(metrics.get("details"))
+    for trial in () if members is None else members.trials:
+        trial.name, trial.method = shorten(trial.name), shorten(trial.method)
+    return members
 
 
 def shorten(text: str, most: int = 100) -> str:
