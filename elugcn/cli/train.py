@@ -142,11 +142,12 @@ def _lines(metrics: dict[str, Any]) -> list[str]:
         ]
     elu, unreachable = metrics["elu_fraction"], metrics["unreachable_fraction"]
     if elu is not None:
+        model = "GCN" if members is None else "linear model"
         # The three shares sum to 1 except for rounding.
         nelu = percent(max(0.0, 1 - elu - unreachable))
         lines.append(
-            f"Label propagation and the GCN agree on {percent(elu)} of the nodes (ELU) "
-            f"and disagree on {nelu} (NELU)."
+            f"Label propagation and the {model} agree on {percent(elu)} of the nodes "
+            f"(ELU) and disagree on {nelu} (NELU)."
             + (f" No label reaches {percent(unreachable)}." if unreachable else "")
         )
     if len(details.get("candidates", ())) > 1:

@@ -53,6 +53,7 @@ class Content:
     evaluation: Evaluation | None
     members: Members | None
     lpa_steps: int
+    model: str  # what is compared with label propagation
     statuses: list[Row]
     groups: dict[str, list[Row]]
     findings: list[str]
@@ -86,7 +87,7 @@ def collect(
     use = context.use if known else None
     found = diagnose(context) if known and context.has_graph else {}
     model = result.logits.argmax(dim=1)
-    kinds = {} if use is None else overall(use, data, model=model)
+    kinds = {} if use is None else overall(use, context.data, model=model)
     best, schema = result.metadata.get("best_epoch"), data.get("table_schema", None)
     edges, said = metrics.get("n_edges"), metrics.get("notes")
     said = said if isinstance(said, list) else []
@@ -101,6 +102,7 @@ def collect(
         evaluation=evaluate(fitted, names),
         members=members_of(metrics),
         lpa_steps=context.steps,
+        model=context.model,
         statuses=[{"name": kind} | row for kind, row in kinds.items()],
         groups={} if use is None else utilization_groups(context, use, found),
         findings=found.get("findings", []),
@@ -191,6 +193,7 @@ def node_rows(context: DiagnosisContext, use: LabelUtilization | None) -> list[R
     """
     data, names = context.data, context.names
     confidence, predicted = context.fitted.proba.max(dim=1)
+    parts = context.fitted.data  # as they were drawn
     order = torch.argsort(confidence, stable=True)
     if use is not None and len(order) > TABLE_LIMIT:
         order = order[torch.argsort(use.elu[order].long(), stable=True)]
@@ -205,7 +208,7 @@ def node_rows(context: DiagnosisContext, use: LabelUtilization | None) -> list[R
                 "prediction": names[best],
                 "confidence": float(confidence[i]),
                 "utilization": kinds[i],
-                "split": next((s for m, s in SPLITS.items() if data[m][i]), ""),
+                "split": next((s for m, s in SPLITS.items() if parts[m][i]), ""),
                 "wrong": 0 <= label != best,
             }
         )

@@ -67,8 +67,8 @@ def _labels(content: Content) -> str:
     said = f"Labels are used on {format_percent(elu['share'])} of the nodes (ELU)."
     if nelu["nodes"]:
         said += (
-            f" On {format_percent(nelu['share'])}, label propagation and the GCN "
-            "disagree (NELU)"
+            f" On {format_percent(nelu['share'])}, label propagation and the "
+            f"{content.model} disagree (NELU)"
         )
         if min(nelu["tested"], elu["tested"]) >= _ENOUGH:
             here = format_percent(nelu["model_accuracy"])
