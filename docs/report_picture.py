@@ -1,6 +1,6 @@
 """The screenshot in docs/report.md: `python docs/report_picture.py`.
 
-Trains the recommended method on Cora and opens the report in chromium, without a
+Trains the default on Cora and opens the report in chromium, without a
 window. Takes half a minute.
 """
 

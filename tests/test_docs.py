@@ -115,11 +115,10 @@ def test_results_in_readme_are_those_of_the_pages() -> None:
         with path.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 results[row["method"], row["dataset"]] = row
-    if ("auto", "cora") not in results:
-        pytest.skip("there are no results of auto yet")
     lines = text_of("README.md").split("| dataset |")[1].split("\n\n")[0].splitlines()
     methods = [cell.strip() for cell in lines[0].split("|")[:-2]]
-    assert methods == ["auto", "elu-gcn", "gcn", "grand"]
+    shown = ["auto", "elu-gcn", "gcn", "grand"]
+    assert methods == [method for method in shown if (method, "cora") in results]
     for line in lines[2:]:
         dataset, *cells = (cell.strip(" *") for cell in line.strip("|").split("|"))
         means = [float(results[method, dataset]["mean"]) for method in methods]

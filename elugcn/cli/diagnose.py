@@ -15,7 +15,7 @@ from elugcn.insight import diagnose, suggest_labels
 
 _GRAPHS = {"original": "original", "elu": "ELU"}
 _MEANING = {
-    "elu": "ELU: label propagation and GCN agree",
+    "elu": "ELU: label propagation and {} agree",
     "nelu": "NELU: they disagree",
     "unreachable": "no label reaches them",
 }
@@ -32,8 +32,8 @@ def run(
 ) -> None:
     """Show which nodes use the labels that reach them, and which do not.
 
-    The predictions of a GCN and of label propagation are compared (Definition 1 of the
-    paper). Nothing is saved.
+    The predictions of a GCN, or of the linear model of auto, are compared with those of
+    label propagation (Definition 1 of the paper). Nothing is saved.
     """
     name, fitted = fitted_graph(graph, fit, run_directory)
     result = {"dataset": name, "seed": fitted.seed} | diagnose(fitted)
@@ -52,14 +52,15 @@ def show(result: dict[str, Any], screen: Console) -> None:
             text = textwrap.fill(text, screen.width, subsequent_indent="  ")
         screen.print(text, markup=False, soft_wrap=True)
     keys = ("share", "gcn_accuracy", "lpa_accuracy")
+    model = result["model"]
     overall = [
-        (_MEANING[status], *(percent(row[key]) for key in keys))
+        (_MEANING[status].format(model), *(percent(row[key]) for key in keys))
         for status, row in result["overall"].items()
     ]
-    print_table(screen, ("nodes", "share", "GCN right", "LPA right"), overall)
-    columns = ("nodes", "ELU", "NELU", "no label", "GCN right")
+    print_table(screen, ("nodes", "share", f"{model} right", "LPA right"), overall)
+    columns = ("nodes", "ELU", "NELU", "no label", f"{model} right")
     # The last columns: what label propagation predicts most often for the NELU nodes.
-    head = ["class by GCN", "labels", *columns, "<NELU by LPA", "share"]
+    head = [f"class by {model}", "labels", *columns, "<NELU by LPA", "share"]
     rows = []
     for row in result["classes"]:
         pulled = [row["pulled_to"] or "–", percent(row["pulled_share"])]
@@ -81,7 +82,7 @@ def show(result: dict[str, Any], screen: Console) -> None:
         for one in result["suggestions"]:
             said = [f"{one['gain']:.1f}", one["gcn"], percent(one["confidence"])]
             rows.append([one["node"], *said, one["reason"]])
-        head = ["node to label", "helps", "<GCN says", "confidence", "<why"]
+        head = ["node to label", "helps", f"<{model} says", "confidence", "<why"]
         print_table(screen, head, rows)
         screen.print("helps: number of nodes that would gain, weighted by their need")
 

@@ -17,8 +17,8 @@ _TIE = 1e-6  # shares that differ by less are equal except for rounding
 _LEAST_SHARE = 0.005  # of a class that is listed
 _SPLITS = {"train": "training label", "val": "validation node", "test": "test node"}
 _MEANING = {
-    "elu": "ELU, label propagation and the GCN agree",
-    "nelu": "NELU, label propagation and the GCN disagree",
+    "elu": "ELU, label propagation and the {} agree",
+    "nelu": "NELU, label propagation and the {} disagree",
     "unreachable": "no label reaches it",
 }
 
@@ -35,7 +35,8 @@ def run(
 ) -> None:
     """Explain one node: which labels reach it and what follows from them.
 
-    It shows what label propagation, a GCN and the ELU graph say. Nothing is saved.
+    It shows what label propagation, a GCN (or the linear model of auto) and the ELU
+    graph say. Nothing is saved.
     """
     known = functools.partial(check_node, node=node)
     name, fitted = fitted_graph(graph, fit, run_directory, known)
@@ -46,12 +47,13 @@ def run(
 def show(result: dict[str, Any], screen: Console) -> None:
     """The explanation for people."""
     title = f"Node {result['node']} of {result['dataset']}: "
-    screen.print(title + _MEANING[result["utilization"]], style="bold", markup=False)
+    title += _MEANING[result["utilization"]].format(result["model"])
+    screen.print(title, style="bold", markup=False)
     screen.print(f"{_about(result)}\n{_opinions(result)}", markup=False)
     before, after = result["before"], result["after"]
     columns = {
         "labels say": result["influence"],
-        "GCN says": result["probabilities"],
+        f"{result['model']} says": result["probabilities"],
         "neighbours": before["classes"],
         "ELU graph": after["classes"] if after else [],
     }
@@ -90,14 +92,14 @@ def _about(result: dict[str, Any]) -> str:
 
 
 def _opinions(result: dict[str, Any]) -> str:
-    """What the labels and the GCN say about its class."""
+    """What the labels and the model say about its class."""
     labels = "say nothing" if result["lpa"] is None else f"say {result['lpa']}"
     shares = [row["share"] for row in result["influence"]]
     if len(shares) > 1 and shares[1] > shares[0] - _TIE:
         both = " and ".join(row["class"] for row in result["influence"][:2])
         labels = f"say {both} equally, which counts as {result['lpa']}"
     sure = percent(result["gcn_confidence"])
-    return f"The labels {labels}; the GCN says {result['gcn']} ({sure})."
+    return f"The labels {labels}; the {result['model']} says {result['gcn']} ({sure})."
 
 
 def _print_nodes(

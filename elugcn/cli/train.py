@@ -20,7 +20,15 @@ from elugcn.cli.options import (
     grouped,
     with_option_names,
 )
-from elugcn.insight import counted, recall_text
+from elugcn.insight import (
+    Members,
+    counted,
+    elu_text,
+    left_out_text,
+    measured_text,
+    members_text,
+    recall_text,
+)
 from elugcn.methods.metrics import TITLES, leading
 from elugcn.methods.registry import DEFAULT_METHOD, METHOD_NAMES
 
@@ -73,6 +81,11 @@ def _plan(task: Task) -> tuple[dict[str, Any], str]:
     """What a fit would train and how much memory it would need."""
     data = task.graph.data
     memory = estimate_memory(data, task.config)
+    advice = ""
+    if hasattr(task.config, "hidden_channels"):
+        advice = " Try fewer hidden_channels."
+    elif task.method == DEFAULT_METHOD:
+        advice = " Try --effort quick."
     total, available = memory["total"], psutil.virtual_memory().available / 2**20
     plan = {
         "dataset": task.name,
@@ -87,7 +100,7 @@ def _plan(task: Task) -> tuple[dict[str, Any], str]:
         f"{task.method} on {task.name}: {plan['n_nodes']:,} nodes, "
         f"{plan['n_edges']:,} edges, {plan['n_features']:,} features\n"
         f"Training would need about {total:,.0f} MB; {available:,.0f} MB are available."
-        + (" Try fewer hidden_channels." if total > available else "")
+        + (advice if total > available else "")
     )
 
 
@@ -118,24 +131,32 @@ def _lines(metrics: dict[str, Any]) -> list[str]:
         lines.append(said.format(TITLES[name], *parts))
     if metrics["uneven_classes"]:
         lines.append(recall_text(metrics["recall"]))
+    details = metrics["details"]
+    members = Members.of(details)
+    if members is not None:
+        lines += [
+            measured_text(members),
+            members_text(members),
+            elu_text(members, metrics["metric"], metrics["measured_on"]["val"]),
+            left_out_text(members),
+        ]
     elu, unreachable = metrics["elu_fraction"], metrics["unreachable_fraction"]
     if elu is not None:
+        model = "GCN" if members is None else "linear model"
         # The three shares sum to 1 except for rounding.
         nelu = percent(max(0.0, 1 - elu - unreachable))
         lines.append(
-            f"Label propagation and the GCN agree on {percent(elu)} of the nodes (ELU) "
-            f"and disagree on {nelu} (NELU)."
+            f"Label propagation and the {model} agree on {percent(elu)} of the nodes "
+            f"(ELU) and disagree on {nelu} (NELU)."
             + (f" No label reaches {percent(unreachable)}." if unreachable else "")
         )
-    details = metrics["details"]
     if len(details.get("candidates", ())) > 1:
         lines.append(f"Chosen on validation: {details['chosen']}.")
-    for key, why in (
-        ("left_out", "too slow for a graph of this size"),
-        ("diverged", "its training diverged; try a smaller lr"),
-    ):
-        lines += [f"Not used: {name}, {why}." for name in details.get(key, ())]
+    diverged = details.get("diverged", ())
+    why = "its training diverged; try a smaller lr"
+    lines += [f"Not used: {name}, {why}." for name in diverged]
     lines += [f"Note: {with_option_names(note)}." for note in metrics["notes"]]
     seconds, threads = metrics["seconds"]["total"], metrics["threads"]
     where = f"{metrics['device']} with {counted(threads, 'thread')}"
+    lines = [line for line in lines if line]
     return [*lines, f"It took {seconds:.1f} s on {where}."]

@@ -1,5 +1,6 @@
 """A fitted model as diagnosis, explanation and suggestions read it."""
 
+import copy
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +33,14 @@ class DiagnosisContext:
 
     def __init__(self, fitted: Fitted) -> None:
         self.fitted = fitted
+        about = fitted.result.metadata
         self.data: Data = fitted.data
+        if about.get("refit") is True:  # labels of validation nodes were used, too
+            self.data = copy.copy(fitted.data)
+            self.data.train_mask = fitted.data.train_mask | fitted.data.val_mask
+            self.data.val_mask = torch.zeros_like(fitted.data.val_mask)
+        # What Definition 1 compares with label propagation.
+        self.model = "linear model" if "trials" in about else "GCN"
         self._kept = fitted.result.label_utilization
         config: Any = fitted.config
         self.steps = int(getattr(config, "lpa_steps", 50))
@@ -97,7 +105,7 @@ class DiagnosisContext:
 
     @cached_property
     def proba(self) -> Tensor:
-        """Class probabilities of the GCN of Definition 1, n×c."""
+        """Class probabilities of the model of Definition 1, n×c."""
         if self._kept is not None and self._kept.gcn_proba is not None:
             return self._kept.gcn_proba.cpu()
         return self.fitted.proba

@@ -24,6 +24,9 @@ Row = dict[str, Any]
 def diagnose(fitted: Fitted | DiagnosisContext) -> dict[str, Any]:
     """What the labels do in a graph, as values that JSON can hold.
 
+    ``model`` names what is compared with label propagation: a GCN, or the linear model
+    of ``auto``. It is called GCN below.
+
     ``overall``, ``classes``, ``degrees``, ``distances``: shares of ELU, NELU and
     unreachable nodes, and accuracies. ``confusion``: nodes per pair of classes, label
     propagation against the GCN. ``graphs``: homophily and complexity of the original
@@ -36,6 +39,7 @@ def diagnose(fitted: Fitted | DiagnosisContext) -> dict[str, Any]:
     problem, use, data = context.problem, context.use, context.data
     degree = torch.bincount(data.edge_index[1], minlength=problem.num_nodes)
     result: Row = {
+        "model": context.model,
         "overall": overall(use, data),
         "classes": by_class(use, data, context.names),
         "confusion": confusion(use, context.names),

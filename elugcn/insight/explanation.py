@@ -22,6 +22,7 @@ def explain(
     """What the labels do for one node, as values that JSON can hold.
 
     ``node`` is the user's id, or the node's number if the graph has no ids.
+    ``model`` names what is compared with label propagation, ``gcn`` what it predicts.
     ``influence`` is the share of each class among the labels that reach the node
     (Proposition 1), ``labels`` the ``shown`` strongest training nodes behind it.
     ``before`` and ``after`` are the node's neighbours on the original and on the ELU
@@ -35,15 +36,17 @@ def explain(
     at = check_node(data, node)
     y, lpa, gcn = int(data.y[at]), int(use.lpa[at]), int(use.gcn[at])
     row = torch.from_numpy(context.problem.label_adj.to_scipy()[[at]].toarray()[0])
+    parts = context.fitted.data  # as they were drawn
     return {
         "node": context.ids[at],
         "index": at,
-        "split": next((s for m, s in SPLIT_NAMES.items() if bool(data[m][at])), None),
+        "split": next((s for m, s in SPLIT_NAMES.items() if bool(parts[m][at])), None),
         "label": names[y] if y >= 0 else None,
         "degree": int((data.edge_index[1] == at).sum()),
         "distance": _distance(context.distance[at]),
         "utilization": use.names()[at],
         "lpa": names[lpa] if lpa >= 0 else None,
+        "model": context.model,
         "gcn": names[gcn],
         "gcn_confidence": float(context.proba[at, gcn]),
         "influence": _by_class(names, context.lpa[at]),

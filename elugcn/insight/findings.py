@@ -52,16 +52,22 @@ def findings(result: Result) -> list[str]:
     return [*_summary(result), *(text for _, text in found)][:MAX_FINDINGS]
 
 
+def _model(result: Result) -> str:
+    """What is compared with label propagation."""
+    return str(result.get("model", "GCN"))
+
+
 def _summary(result: Result) -> Iterator[str]:
+    model = _model(result)
     elu, nelu = result["overall"]["elu"], result["overall"]["nelu"]
     if not elu["nodes"] + nelu["nodes"]:
         return
     share = format_percent(elu["share"])
-    text = f"Label propagation and the GCN agree on {share} of the nodes (ELU)."
+    text = f"Label propagation and the {model} agree on {share} of the nodes (ELU)."
     right, wrong = elu["gcn_accuracy"], nelu["gcn_accuracy"]
     if right is not None and wrong is not None:
         text += (
-            f" The GCN is right on {format_percent(right)} of these nodes, and on "
+            f" The {model} is right on {format_percent(right)} of these nodes, and on "
             f"{format_percent(wrong)} where the two disagree (NELU)."
         )
     yield text
@@ -86,7 +92,8 @@ def _unreachable(result: Result) -> Iterator[Finding]:
             f"No label reaches {nodes} ({share}). {who} predicted from features alone"
         )
         if row["gcn_accuracy"] is not None:
-            text += f"; the GCN is right on {format_percent(row['gcn_accuracy'])}"
+            right = format_percent(row["gcn_accuracy"])
+            text += f"; the {_model(result)} is right on {right}"
         yield row["share"], f"{text}."
 
 
@@ -111,11 +118,11 @@ def _dominant(result: Result) -> Iterator[Finding]:
     """The class that label propagation predicts far more often than the GCN."""
     total = sum(r["nodes"] for r in result["classes"])
     r = max(result["classes"], key=lambda r: r["lpa_nodes"] - r["nodes"])
-    more = r["lpa_nodes"] - r["nodes"]
+    more, model = r["lpa_nodes"] - r["nodes"], _model(result)
     if more >= max(_MIN_NODES, _SPREAD_GAP * total):
         text = (
             f"Labels of class {r['name']} dominate: label propagation assigns it "
-            f"{format_percent(r['lpa_nodes'] / total)} of the nodes, the GCN "
+            f"{format_percent(r['lpa_nodes'] / total)} of the nodes, the {model} "
             f"{format_percent(r['nodes'] / total)}."
         )
         yield more / total, text
@@ -124,11 +131,12 @@ def _dominant(result: Result) -> Iterator[Finding]:
 def _unused(result: Result) -> Iterator[Finding]:
     row = result["overall"]["nelu"]
     lpa, gcn = row["lpa_accuracy"], row["gcn_accuracy"]
+    model = _model(result)
     if lpa is not None and gcn is not None and lpa >= gcn + _ACCURACY_GAP:
         text = (
             "Where the two disagree, label propagation is right more often than the "
-            f"GCN ({format_percent(lpa)} against {format_percent(gcn)}). The GCN "
-            "leaves label information unused."
+            f"{model} ({format_percent(lpa)} against {format_percent(gcn)}). The "
+            f"{model} leaves label information unused."
         )
         yield row["share"] * (lpa - gcn), text
 

@@ -246,7 +246,7 @@ def _describe(context: DiagnosisContext, at: int, gain: float) -> Suggestion:
     if kind is Utilization.UNREACHABLE:
         reason = "no label reaches it"
     elif kind is Utilization.NELU:
-        reason = "label propagation and the GCN disagree"
+        reason = f"label propagation and the {context.model} disagree"
     elif first - second < _CLOSE:
         reason = "two classes are almost equally likely"
     node, name, confidence = context.ids[at], context.names[gcn], float(proba[gcn])

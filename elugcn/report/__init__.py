@@ -20,7 +20,7 @@ from elugcn.api import Fitted, load
 from elugcn.api.runs import CONFIG, ENVIRONMENT, METRICS, REPORT
 from elugcn.atomic import atomic_file
 from elugcn.errors import InputError
-from elugcn.insight import counted, format_percent
+from elugcn.insight import counted, elu_text, format_percent, left_out_text
 from elugcn.methods.metrics import TITLES
 from elugcn.report import figures
 from elugcn.report.content import Content, collect
@@ -66,6 +66,7 @@ def _page(content: Content) -> str:
     environment.filters["percent"] = format_percent
     environment.filters["accuracy"] = accuracy_percent
     environment.filters["counted"] = counted
+    environment.filters["number"] = _number
     style, script = (
         resources.files("elugcn.report").joinpath(name).read_text(encoding="utf-8")
         for name in ("page.css", "page.js")
@@ -76,6 +77,7 @@ def _page(content: Content) -> str:
         verdict=verdict(content),
         sections=_sections(content),
         drawn=_figures(content),
+        members=_members(content),
         version=__version__,
         style=Markup(style),
         script=Markup(script),
@@ -88,6 +90,7 @@ def _sections(content: Content) -> dict[str, str]:
     """Anchor and heading of each section that this run can fill, in order."""
     present = {
         "accuracy": ("Accuracy", content.evaluation),
+        "members": ("Members", content.members),
         "labels": ("What the labels do", content.statuses),
         "classes": ("Classes", content.evaluation),
         "calibration": ("Calibration", content.evaluation),
@@ -99,6 +102,21 @@ def _sections(content: Content) -> dict[str, str]:
         "run": ("How it was run", True),
     }
     return {anchor: title for anchor, (title, found) in present.items() if found}
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def _members(content: Content) -> dict[str, str]:
+    """The sentences about the members."""
+    if content.members is None:
+        return {}
+    return {
+        "elu": elu_text(content.members, content.metric, content.n_judged),
+        "left_out": left_out_text(content.members),
+        "score": f"{content.members.judged} {TITLES[content.metric]}",
+    }
 
 
 def _figures(content: Content) -> dict[str, list[tuple[str, Markup]]]:

@@ -11,7 +11,13 @@ from elugcn.api import Fitted
 from elugcn.elu.label_propagation import Propagation
 from elugcn.elu.utilization import LabelUtilization
 from elugcn.errors import InputError
-from elugcn.insight import DiagnosisContext, Suggestion, diagnose, suggest_labels
+from elugcn.insight import (
+    DiagnosisContext,
+    Members,
+    Suggestion,
+    diagnose,
+    suggest_labels,
+)
 from elugcn.insight.diagnosis import by_class, overall
 from elugcn.insight.graphs import block_means, class_blocks
 from elugcn.methods.problem import GraphView
@@ -42,9 +48,12 @@ class Content:
     n_nodes: int
     n_edges: int
     n_labels: int
+    n_judged: int  # nodes that judged the model
     names: list[str]
     evaluation: Evaluation | None
+    members: Members | None
     lpa_steps: int
+    model: str  # what is compared with label propagation
     statuses: list[Row]
     groups: dict[str, list[Row]]
     findings: list[str]
@@ -78,7 +87,7 @@ def collect(
     use = context.use if known else None
     found = diagnose(context) if known and context.has_graph else {}
     model = result.logits.argmax(dim=1)
-    kinds = {} if use is None else overall(use, data, model=model)
+    kinds = {} if use is None else overall(use, context.data, model=model)
     best, schema = result.metadata.get("best_epoch"), data.get("table_schema", None)
     edges, said = metrics.get("n_edges"), metrics.get("notes")
     said = said if isinstance(said, list) else []
@@ -88,9 +97,12 @@ def collect(
         n_nodes=int(data.num_nodes),
         n_edges=edges if isinstance(edges, int) else 0,
         n_labels=int(data.train_mask.sum()),
+        n_judged=len(fitted.validation()[0]),
         names=names,
         evaluation=evaluate(fitted, names),
+        members=members_of(metrics),
         lpa_steps=context.steps,
+        model=context.model,
         statuses=[{"name": kind} | row for kind, row in kinds.items()],
         groups={} if use is None else utilization_groups(context, use, found),
         findings=found.get("findings", []),
@@ -110,6 +122,14 @@ def collect(
         environment=environment,
         notes=[shorten(str(note), 500) for note in (*said, *notes)],
     )
+
+
+def members_of(metrics: Mapping[str, Any]) -> Members | None:
+    """What `auto` tried, with names that fit; None for other methods."""
+    members = Members.of(metrics.get("details"))
+    for trial in () if members is None else members.trials:
+        trial.name, trial.method = shorten(trial.name), shorten(trial.method)
+    return members
 
 
 def shorten(text: str, most: int = 100) -> str:
@@ -173,6 +193,7 @@ def node_rows(context: DiagnosisContext, use: LabelUtilization | None) -> list[R
     """
     data, names = context.data, context.names
     confidence, predicted = context.fitted.proba.max(dim=1)
+    parts = context.fitted.data  # as they were drawn
     order = torch.argsort(confidence, stable=True)
     if use is not None and len(order) > TABLE_LIMIT:
         order = order[torch.argsort(use.elu[order].long(), stable=True)]
@@ -187,7 +208,7 @@ def node_rows(context: DiagnosisContext, use: LabelUtilization | None) -> list[R
                 "prediction": names[best],
                 "confidence": float(confidence[i]),
                 "utilization": kinds[i],
-                "split": next((s for m, s in SPLITS.items() if data[m][i]), ""),
+                "split": next((s for m, s in SPLITS.items() if parts[m][i]), ""),
                 "wrong": 0 <= label != best,
             }
         )

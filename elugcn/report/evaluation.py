@@ -1,6 +1,7 @@
 """How accurate a run is on held-out labels, beside simpler models."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,9 +35,10 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the labelled test nodes say, or else the labelled validation nodes."""
+    """What the labelled test nodes say, or else the nodes that judged the model."""
 
-    name: str  # test or validation
+    name: str  # test, validation or cross-validated
+    judged: str  # validation or cross-validated: the nodes that judged the model
     nodes: int
     scores: list[Row]  # one per model, the run's own first
     confusion: list[list[int]]  # nodes per true and predicted class
@@ -55,9 +57,11 @@ def evaluate(fitted: Fitted, names: list[str]) -> Evaluation | None:
     """The evaluation of a run; None without held-out labels."""
     data = fitted.data
     name, nodes = "test", (data.test_mask & (data.y >= 0)).nonzero()[:, 0]
-    logits, score = fitted.result.logits[nodes], partial(fitted.score, data.test_mask)
+    logits = fitted.result.logits[nodes]
+    score: Callable[[str], float | None] = partial(fitted.score, data.test_mask)
+    judged = "cross-validated" if is_cross_validated(fitted) else "validation"
     if not len(nodes):
-        name, score = "validation", fitted.val_score
+        name, score = judged, fitted.val_score
         nodes, logits = fitted.validation()
     truth = data.y[nodes]
     if not len(truth):
@@ -68,6 +72,7 @@ def evaluate(fitted: Fitted, names: list[str]) -> Evaluation | None:
     first = leading(fitted.metric, uneven)
     return Evaluation(
         name=name,
+        judged=judged,
         nodes=len(truth),
         scores=model_scores(fitted, nodes, predicted),
         confusion=table.tolist(),
@@ -78,12 +83,18 @@ def evaluate(fitted: Fitted, names: list[str]) -> Evaluation | None:
     )
 
 
+def is_cross_validated(fitted: Fitted) -> bool:
+    """Whether training nodes judged, too: each by models that had not seen it."""
+    return bool(fitted.data.train_mask[fitted.validation()[0]].any())
+
+
 def model_scores(fitted: Fitted, nodes: Tensor, predicted: Tensor) -> list[Row]:
     """The run's model first, then simpler models and always the largest class.
 
     ``nodes`` are those of the evaluation, and ``predicted`` what the run's model says
     of them. ``balanced`` is the mean recall of the classes; ``clear`` says whether a
-    model differs from the run's by more than chance.
+    model differs from the run's by more than chance. A simpler model that was trained
+    on the nodes of a number has none.
     """
     data, y = fitted.data, fitted.data.y
     ours, use = fitted.result.logits.argmax(dim=1), fitted.result.label_utilization
@@ -91,17 +102,28 @@ def model_scores(fitted: Fitted, nodes: Tensor, predicted: Tensor) -> list[Row]:
     others = ({} if use is None else {"lpa": use.lpa.cpu()}) | fitted.baselines
     models = {fitted.method: ours}
     models |= {n: others[n] for n in BASELINES if n in others and n != fitted.method}
+    mask = torch.zeros_like(data.val_mask).index_fill(0, nodes, True)
+    # Models of one fit on the training nodes have not seen the validation nodes, except
+    # for label propagation where these trained the answer.
+    crossed = is_cross_validated(fitted)
+    seen = set(models) - {fitted.method} if crossed else set()
+    if fitted.result.held_out is not None and use is not None:
+        seen.add("lpa")
+    if bool((mask & ~data.test_mask).any()):
+        models = {name: x for name, x in models.items() if name not in seen}
     largest = int(torch.bincount(y[data.train_mask]).argmax())
     models["largest class"] = torch.full_like(y, largest)
-    mask = torch.zeros_like(data.val_mask).index_fill(0, nodes, True)
     true = [mask & (y == c) for c in torch.unique(y[mask])]
+    judging_mask = torch.zeros_like(mask).index_fill(0, fitted.validation()[0], True)
     rows = [
         {
             "name": name,
             "title": BASELINES.get(name, name),
             "accuracy": accuracy(classes, y, mask),
             "balanced": np.mean([accuracy(classes, y, nodes) for nodes in true]),
-            "validation": accuracy(classes, y, data.val_mask),
+            "validation": (
+                None if name in seen else accuracy(classes, y, judging_mask)
+            ),
             "clear": clearly_differs((ours == y)[mask], (classes == y)[mask]),
         }
         for name, classes in models.items()

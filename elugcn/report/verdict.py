@@ -27,7 +27,8 @@ def _accuracy(content: Content) -> str:
         return "No labels were held out, so the accuracy of this model is unknown."
     m = evaluation.nodes
     own, *others = evaluation.scores
-    said = [_difference(own, one, m) for one in others if one["name"] == "gcn"]
+    refit = content.members is not None and content.members.refit
+    said = [_difference(own, one, m, refit) for one in others if one["name"] == "gcn"]
     weak = [s for s in evaluation.classes if s["nodes"] >= _ENOUGH]
     if evaluation.uneven:
         constant = accuracy_percent(others[-1]["accuracy"], m)  # the largest class
@@ -46,9 +47,10 @@ def _accuracy(content: Content) -> str:
     return " ".join(said)
 
 
-def _difference(own: Row, gcn: Row, nodes: int) -> str:
-    """The run's model beside a GCN."""
-    name = f"a plain GCN ({accuracy_percent(gcn['accuracy'], nodes)})"
+def _difference(own: Row, gcn: Row, nodes: int, refit: bool) -> str:
+    """The run's model beside a GCN, which never trains on validation nodes."""
+    name = f"a plain GCN ({accuracy_percent(gcn['accuracy'], nodes)}"
+    name += "; it had fewer labels)" if refit else ")"
     if not gcn["clear"]:
         return f"The difference to {name} is within chance."
     gap = own["accuracy"] - gcn["accuracy"]
@@ -65,8 +67,8 @@ def _labels(content: Content) -> str:
     said = f"Labels are used on {format_percent(elu['share'])} of the nodes (ELU)."
     if nelu["nodes"]:
         said += (
-            f" On {format_percent(nelu['share'])}, label propagation and the GCN "
-            "disagree (NELU)"
+            f" On {format_percent(nelu['share'])}, label propagation and the "
+            f"{content.model} disagree (NELU)"
         )
         if min(nelu["tested"], elu["tested"]) >= _ENOUGH:
             here = format_percent(nelu["model_accuracy"])

@@ -63,7 +63,32 @@ def test_defaults(elugcn: Command, folder: Path) -> None:
     assert run.name.startswith("digits-auto-0-")
     said = json.loads((run / "metrics.json").read_text())
     assert (said["method"], said["dataset"], said["seed"]) == ("auto", "digits", 0)
-    assert f"Chosen on validation: {said['details']['chosen']}.\n" in done.out
+    tried = said["details"]["trials"]
+    heaviest = max(tried, key=lambda trial: trial["weight"])
+    lines = done.out.splitlines()
+    (members,) = (line for line in lines if line.startswith("Members: "))
+    assert members.endswith(f" (of {len(tried)} tried).")
+    share = f"{100 * heaviest['weight']:.0f}%"
+    assert members.startswith(f"Members: {share} {heaviest['name']}")
+    assert sum(line.startswith("ELU members ") for line in lines) == 1
+
+
+def test_what_a_validation_number_was_measured_on(
+    elugcn: Command, folder: Path, tables: Tables
+) -> None:
+    """30 labels in two of three rows: 18 train, 6 validate, 6 are tested."""
+    own = ["train", *tables.write(), "--effort", "quick", "--no-report", "--out"]
+    lines = elugcn(*own, "a").out.splitlines()
+    said = json.loads((folder / "a/metrics.json").read_text())
+    assert said["measured_on"]["val"] == 24
+    assert f"(validation {100 * said['val_accuracy']:.1f}%, " in lines[1]
+    assert lines[2] == (
+        "Validation is cross-validation: 24 labelled nodes, in 5 folds. "
+        "Validation nodes trained the answer, too."
+    )
+    plain = elugcn(*own, "b", "--set", "elu=false").out
+    assert "Members: " in plain
+    assert "ELU members" not in plain
 
 
 def test_the_name_of_version_0_1_is_an_alias(elugcn: Command) -> None:
@@ -267,7 +292,7 @@ def test_a_dry_run_trains_nothing(elugcn: Command, folder: Path) -> None:
     assert "auto on sbm: 120 nodes, 600 edges, 64 features\n" in shown
     assert f"Training would need about {memory['total']:,.0f} MB; " in shown
     large = ["--data-option", "n=50000", "--set", "hidden_channels=2000000"]
-    shown = elugcn("train", *SBM, *large, "--dry-run").out
+    shown = elugcn("train", *SBM, *large, "--method", "gcn", "--dry-run").out
     assert "Try fewer hidden_channels." in shown
     assert list(folder.iterdir()) == []
 

@@ -57,6 +57,23 @@ def test_a_row_of_six_by_hand() -> None:
     assert named == [("0", 2), ("1", 2), ("2", 2)]
 
 
+def test_validation_nodes_that_trained_the_answer() -> None:
+    """Node 1 is a validation node: its label was used, so it is not evaluated."""
+    fitted = by_hand(row_of_six(), LPA, GCN)
+    fitted.result.metadata = {"refit": True, "trials": []}
+    six = diagnose(fitted)
+    assert six["model"] == "linear model"
+    kinds = list(six["overall"].values())
+    # Of the NELU nodes 1 and 3 the second alone counts, where the GCN is right.
+    assert values(kinds, "nodes", "gcn_accuracy", "lpa_accuracy") == [
+        (3, 1.0, 1.0), (2, 1.0, 0.0), (1, None, None),
+    ]  # fmt: skip
+    assert values(six["classes"], "labels") == [(2,), (1,)]
+    named = values(six["distances"], "name", "nodes")
+    assert named == [("0", 3), ("1", 2), ("2", 1)]
+    assert fitted.data.train_mask.sum() == 2
+
+
 def test_bands_without_a_known_label() -> None:
     data = small([-1] * 10)
     use = definition_one(torch.zeros(10).long(), torch.zeros(10).long())

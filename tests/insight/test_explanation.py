@@ -41,6 +41,7 @@ def test_a_row_of_six_by_hand(six: Data) -> None:
     assert said == {
         "node": "[bold]", "index": 1, "split": "val", "label": "left", "degree": 2,
         "distance": 1, "utilization": "nelu", "lpa": "left", "gcn": "right",
+        "model": "GCN",
         "gcn_confidence": approx(0.6),
         "probabilities": [
             {"class": "right", "share": approx(0.6)},

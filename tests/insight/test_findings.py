@@ -52,6 +52,22 @@ def found(**parts: Any) -> list[str]:
     return findings(quiet | parts)
 
 
+def test_the_model_beside_label_propagation_is_named() -> None:
+    parts = {
+        "overall": overall(80, 20, elu_gcn=0.9, nelu_gcn=0.4, nelu_lpa=0.7),
+        "classes": DOMINANT,
+    }
+    for model in ("GCN", "linear model"):
+        said = found(model=model, **parts)
+        assert said[0] == (
+            f"Label propagation and the {model} agree on 80% of the nodes (ELU). The "
+            f"{model} is right on 90% of these nodes, and on 40% where the two "
+            "disagree (NELU)."
+        )
+        assert f"of the nodes, the {model} 50%." in said[1]
+        assert f"The {model} leaves label information unused." in said[2]
+
+
 FIRST = "Label propagation and the GCN agree on 80% of the nodes (ELU)."
 ALONE = "predicted from features alone"
 DOMINANT = [

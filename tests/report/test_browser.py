@@ -20,7 +20,10 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from tests.report.conftest import EVIL, ODD_ID
+from elugcn.api import Fitted
+from elugcn.report import write_report
+from tests.report.conftest import EVIL, ODD_ID, records
+from tests.report.test_members import TRIALS, details, trial
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -228,6 +231,28 @@ def test_it_fits_and_can_be_read(page: Browser, width: int, dark: bool) -> None:
     # Light on dark or dark on light, and neither blank.
     assert bool(pixels.mean() < 0.4) is dark
     assert float(np.std(pixels)) > 0.04
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_members_fit_on_a_phone(
+    browser: Browser, six: Fitted, tmp_path: Path, dark: bool
+) -> None:
+    members = [trial("tf-idf [N, N², X, NX, N²X], ELU targets ×4, round 2", 0.5, True)]
+    write_report(
+        records(tmp_path, details=details(trials=members + TRIALS)), fitted=six
+    )
+    look(browser, PHONE, dark)
+    browser.get((tmp_path / "report.html").as_uri())
+    press(browser, "#members summary", Keys.ENTER)
+    tables = browser.find_elements(By.CSS_SELECTOR, "#members table")
+    assert [table.is_displayed() for table in tables] == [True, True]
+    script = "return [...document.querySelectorAll('html, #members .scroll')]"
+    script += ".map((e) => e.scrollWidth - e.clientWidth)"
+    assert browser.execute_script(script) == [0, 0, 0]
+    for contrast, size, text in browser.execute_script(CONTRAST):
+        assert contrast >= 4.5, (contrast, text)
+        assert size >= 12, (size, text)
+    assert browser.get_log("browser") == []
 
 
 OVERLAPS = """
