@@ -8,6 +8,7 @@ from torch import Tensor
 
 TEMPERATURES = torch.logspace(-1.0, 2.5, 71).tolist()
 UNCALIBRATED = 10.0  # for scores of least squares, without nodes to calibrate on
+ENOUGH = 30  # nodes below which a temperature that fits them is far too sure
 
 
 def calibrate(
@@ -20,13 +21,13 @@ def calibrate(
 
     Args:
         scores: Scores of the nodes, m×c.
-        y: Their classes, (m,); without any, ``start`` and NaN are the answer.
+        y: Their classes, (m,). Of fewer than ``ENOUGH``, ``start`` is the answer.
         weight: Weight of each class.
         start: Where the search begins. The log-loss is convex in t, so that going
             downhill finds the best of ``TEMPERATURES`` from anywhere.
     """
-    if not y.numel():
-        return start, float("nan")
+    if y.numel() < ENOUGH:
+        return start, float(F.cross_entropy(start * scores, y, weight))
 
     def loss(i: int) -> float:
         return float(F.cross_entropy(TEMPERATURES[i] * scores, y, weight))

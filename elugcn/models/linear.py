@@ -67,7 +67,7 @@ class Block:
     def rows(self, nodes: Tensor) -> Tensor:
         """Some rows of F as a dense matrix, m×width; X is dense."""
         assert isinstance(self.x, Tensor)
-        walked, parts = self.x, []
+        walked, parts = self.x, list[Tensor]()
         for k in range(self.powers[-1] + 1):
             if k:
                 walked = self._step(self.adj, walked, self.x)

@@ -209,7 +209,9 @@ def answer(search: Search, known: Known) -> FitResult:
     if judging.has_folds or judging.refit:
         result.held_out = judging.index.cpu(), judged.float().cpu()
     utilization = definition_one(known.lpa, known.fitted.logits)
-    final, paper = replace(problem, train_mask=judging.final.train), PaperConfig()
+    final = replace(problem, train_mask=judging.final.train)
+    paper = config_for("elu-gcn", {})
+    assert isinstance(paper, PaperConfig)
     labels = expand_labels(final, utilization, paper)
     result.graph = learn_graph(known.fitted.logits, labels, known.lpa, paper)
     result.graph_mode = result.graph.mode

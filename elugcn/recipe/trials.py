@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from elugcn.data.features import sparse_rows
 from elugcn.elu.label_propagation import propagate_labels
-from elugcn.engine import SPARSE_DENSITY
+from elugcn.engine import CSR, SPARSE_DENSITY
 from elugcn.methods.calibration import calibrate
 from elugcn.methods.contract import FitContext, FitResult, Known, Training
 from elugcn.methods.metrics import score
@@ -135,8 +136,8 @@ class Search:
             x = data.x
             dense = x.layout == torch.strided
             if dense and int(torch.count_nonzero(x)) < SPARSE_DENSITY * x.numel():
-                data = copy.copy(data)
-                data.x = x.to_sparse_csr()
+                data, rows = copy.copy(data), CSR.from_tensor(x)
+                data.x = sparse_rows(rows.crow, rows.col, rows.value, rows.n_cols)
             self._sparse = data
         return self._sparse
 
@@ -152,7 +153,7 @@ class Search:
         Where there is nothing yet, the cheapest is always tried.
         """
         costs = [self.cost(member) for member in members]
-        kept = []
+        kept: list[Member] = []
         for member, cost in zip(members, costs, strict=True):
             first = not self.trials and not kept and cost == min(costs)
             if cost <= self.budget or first:
