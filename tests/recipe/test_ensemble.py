@@ -140,7 +140,9 @@ def test_a_bias_for_metrics_that_count_classes_alike(
     bias = class_bias(metric, logits, y, 2)
     assert bias is not None
     assert bias[1] > bias[0]  # towards the rare class
-    plain, better = (truth(y.numpy(), z.argmax(1).numpy()) for z in (logits, logits + bias))
+    plain, better = (
+        truth(y.numpy(), z.argmax(1).numpy()) for z in (logits, logits + bias)
+    )
     assert better > plain + 0.05
     if metric == "balanced_accuracy":
         # The best decision of all is that by likelihoods: γ = 1.
