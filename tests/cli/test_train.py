@@ -267,7 +267,7 @@ def test_a_dry_run_trains_nothing(elugcn: Command, folder: Path) -> None:
     assert "auto on sbm: 120 nodes, 600 edges, 64 features\n" in shown
     assert f"Training would need about {memory['total']:,.0f} MB; " in shown
     large = ["--data-option", "n=50000", "--set", "hidden_channels=2000000"]
-    shown = elugcn("train", *SBM, *large, "--dry-run").out
+    shown = elugcn("train", *SBM, "--method", "gcn", *large, "--dry-run").out
     assert "Try fewer hidden_channels." in shown
     assert list(folder.iterdir()) == []
 
