@@ -146,6 +146,7 @@ def test_the_column_that_counts_is_found(
     assert found >= mean(reach(signal, labels, seed) for seed in range(3)) - 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", SIGNALS, ids="+".join)
 def test_ten_labels(signal: tuple[str, ...], request: pytest.FixtureRequest) -> None:
     """Nobody finds one of 22 columns for certain with ten labels.
