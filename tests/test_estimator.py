@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -284,7 +285,9 @@ def test_scikit_learns_own_checks() -> None:
 
 @pytest.mark.parametrize("kind", [NodeClassifier, ELUGCNClassifier])
 def test_parameters_round_trip(kind: type[NodeClassifier], data: Data) -> None:
-    clf = kind(eta=0.2, k=2, epochs=2, random_state=5, features="degree")
+    method = {"method": "elu-gcn"} if kind is NodeClassifier else {}
+    make = partial(kind, **method)
+    clf = make(eta=0.2, k=2, epochs=2, random_state=5, features="degree")
     twin = clone(clf)
     assert type(twin) is kind
     assert twin.get_params() == clf.get_params()
@@ -303,7 +306,7 @@ def test_parameters_round_trip(kind: type[NodeClassifier], data: Data) -> None:
     fitted = clone(clf).fit(data)
     assert clone(fitted).get_params() == clf.get_params()
     assert not hasattr(clone(fitted), "fitted_")
-    search = GridSearchCV(kind(epochs=1), {"epochs": [2]}, cv=2)
+    search = GridSearchCV(make(epochs=1), {"epochs": [2]}, cv=2)
     search.fit(data.x.numpy(), data.y.numpy())
     assert search.best_estimator_.n_iter_ == 2
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
@@ -370,16 +373,36 @@ def test_a_loaded_model_describes_its_fit(data: Data, tmp_path: Path) -> None:
     assert (refit.predict_proba() == clf.predict_proba()).all()
 
 
-def test_what_is_set_later_reaches_the_variants_of_a_loaded_model(
-    data: Data, tmp_path: Path
-) -> None:
-    quick("auto").fit(data).save(tmp_path / "m")
+def test_a_loaded_default_can_be_changed(data: Data, tmp_path: Path) -> None:
+    """Effort and time limit are parameters; other options of the default are options."""
+    first = quick("auto", effort="quick", time_limit=60.0, folds=3).fit(data)
+    first.save(tmp_path / "m")
     loaded = NodeClassifier.load(tmp_path / "m")
-    changed = clone(loaded).set_params(dropout=0.1, lambda_con=0.7).fit(data)
-    expected = quick("auto", dropout=0.1, lambda_con=0.7).fit(data)
-    assert (changed.predict_proba() == expected.predict_proba()).all()
-    own = [{"name": "a", "eta": 0.1}]
-    assert quick("auto").set_params(eta=0.4, variants=own).variants == own
+    assert (loaded.effort, loaded.time_limit, loaded.folds) == ("quick", 60.0, 3)
+    assert loaded.get_params() == first.get_params()
+    changed = clone(loaded).set_params(feature_norm="standard", folds=4).fit(data)
+    again = quick("auto", effort="quick", folds=4, feature_norm="standard").fit(data)
+    assert (changed.predict_proba() == again.predict_proba()).all()
+    assert changed.fitted_.result.metadata["judged_on"].endswith("in 4 folds")
+
+
+def test_effort_and_time_limit_belong_to_the_default(data: Data) -> None:
+    for options in ({"effort": "quick"}, {"time_limit": 5.0}):
+        (name,) = options
+        with pytest.raises(
+            InputError, match=rf"^{name}=.* requires method='auto'; got"
+        ):
+            NodeClassifier("gcn", **options).fit(data)
+        with pytest.raises(
+            InputError, match=rf"^{name}=.* requires method='auto'; got"
+        ):
+            ELUGCNClassifier(**options).fit(data)
+        assert name in NodeClassifier().get_params()
+        assert name not in ELUGCNClassifier().get_params()
+    with pytest.raises(InputError, match=r"effort must be 'quick'.*; got 'lots'"):
+        NodeClassifier(effort="lots").fit(data)
+    with pytest.raises(InputError, match=r"time_limit must be greater than 0; got 0"):
+        NodeClassifier(time_limit=0).fit(data)
 
 
 # Refusals

@@ -132,6 +132,8 @@ def renamed(method: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any
     known = get_method(method).Config.model_fields
     names = RENAMED_OPTIONS.get(method, {})
     today = {names.get(key, key): value for key, value in options.items()}
+    if method == "auto" and today.get("direction") == "apart":
+        del today["direction"]  # no member of the default keeps them apart
     return method, {key: value for key, value in today.items() if key in known}
 
 

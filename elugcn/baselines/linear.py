@@ -294,6 +294,7 @@ def solve(
     best: tuple[float, float] | None = None
     W, at = torch.empty(0), 0
     temperature = chosen = UNCALIBRATED
+    val_logits: list[Tensor] = []
     with context.clock("train"):
         operator = config.operator(problem.x, problem.adj).balanced()
         centred, weight = targets.scores - prior, targets.weight
@@ -314,6 +315,8 @@ def solve(
             temperature, loss = calibrate(
                 seen, truth, problem.class_weight, temperature
             )
+            if context.keep_val_logits:
+                val_logits.append(UNCALIBRATED * seen)
             error = float(weight @ (found - centred).square().sum(dim=1))
             history.append(
                 {"epoch": i, "loss": error, "val_accuracy": metric, "val_loss": loss}
@@ -327,6 +330,8 @@ def solve(
                 break
         if rows is not None:
             scores = operator @ W
+        if context.keep_val_logits:
+            chosen = UNCALIBRATED  # whoever chooses among the splits calibrates
         chosen = config.temperature or chosen
     model = None
     if config.inputs == "features":
@@ -341,4 +346,5 @@ def solve(
         seconds=context.seconds,
         model=model,
         metadata={"best_epoch": at, "temperature": chosen},
+        val_logits=val_logits,
     )

@@ -64,6 +64,8 @@ class FitResult:
     # The nodes that judged, (m,), and what models that did not train on them give them,
     # m×c. None: the validation nodes and their logits.
     held_out: tuple[Tensor, Tensor] | None = None
+    # Logits of the validation nodes after every epoch, where the context keeps them.
+    val_logits: list[Tensor] = field(default_factory=list)
     # Logits n×c of simpler models that were trained on the way, and classes by "lpa".
     baselines: dict[str, Tensor] = field(default_factory=dict)
     # Anything else worth recording (the selected epoch, the chosen η).
@@ -83,6 +85,7 @@ class FitContext:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     progress: Progress = SILENT
     seconds: dict[str, float] = field(default_factory=dict)
+    keep_val_logits: bool = False  # of every epoch, for a choice over several splits
     # When time is up, by ``time.monotonic``; what is done by then is the answer.
     deadline: float = math.inf
 

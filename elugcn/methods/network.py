@@ -262,6 +262,7 @@ class NetworkTraining(Training, Generic[NetworkT]):
                 problem.val_target,
                 workspace,
                 problem.own_score,
+                context.keep_val_logits,
             )
             self._generator = torch.get_rng_state()
         self.model = NetworkModel(
@@ -291,6 +292,7 @@ class NetworkTraining(Training, Generic[NetworkT]):
             seconds=self.context.seconds,
             model=self.model,
             metadata={"best_epoch": trained.epoch},
+            val_logits=self.trainer.val_logits,
         )
 
 

@@ -37,16 +37,22 @@ def greedy_weights(p_true: Tensor, node_weight: Tensor, steps: int = STEPS) -> T
         node_weight: How much each node counts, (m,).
         steps: Additions at most.
     """
-    p_true, node_weight = p_true.double(), node_weight.double()
-    chosen = torch.zeros(len(p_true), dtype=torch.float64)
-    total, least = torch.zeros_like(p_true[0]), math.inf
-    for step in range(1, steps + 1):
-        mean = ((total + p_true) / step).clamp(min=1e-12)
-        losses = -(mean.log() @ node_weight) / node_weight.sum()
-        best = int(losses.argmin())
-        if float(losses[best]) > least - MIN_GAIN:
+    p_true, share = p_true.double(), (node_weight / node_weight.sum()).double()
+
+    def losses(p: Tensor) -> Tensor:
+        return -(p.clamp(min=1e-12).log() @ share)
+
+    alone = losses(p_true)
+    # Members that are level with the best begin together: nothing tells them apart.
+    chosen = (alone <= alone.min() + MIN_GAIN).double()
+    count, total = int(chosen.sum()), chosen @ p_true
+    least = float(losses(total / count))
+    for step in range(count + 1, count + steps):
+        found = losses((total + p_true) / step)
+        best = int(found.argmin())
+        if float(found[best]) > least - MIN_GAIN:
             break
-        least = float(losses[best])
+        least = float(found[best])
         chosen[best] += 1
         total += p_true[best]
     return chosen / chosen.sum()

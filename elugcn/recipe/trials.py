@@ -52,7 +52,9 @@ class Trial:
     judged: Tensor = field(default_factory=lambda: torch.empty(0))
     seconds: float = 0.0
     epoch: int = 0  # how far it is trained
-    final: FitResult | None = None  # of the answer, once it is asked for
+    length: int = 0  # epochs or iterations that are selected
+    # Trained for this length without validation nodes, on a split that asks for it.
+    again: dict[int, FitResult] = field(default_factory=dict)
 
     @property
     def so_far(self) -> tuple[float, float]:
@@ -61,12 +63,6 @@ class Trial:
         found = (r.get("val_score", r.get("val_accuracy", 0.0)) for r in records)
         losses = [record.get("val_loss", 0.0) for record in records]
         return fmean(found), -fmean(losses)
-
-    @property
-    def length(self) -> int:
-        """Epochs or iterations that the splits select, on average."""
-        chosen = [r.metadata.get("best_epoch", 0) + 1 for r in self.results]
-        return max(1, round(fmean(chosen)))
 
 
 Chosen = list[tuple[Trial, float]]  # members of a mean, and their weights
@@ -84,7 +80,8 @@ class Search:
         budget: float = math.inf,
     ) -> None:
         self.problem, self.shared = problem, shared
-        self.judging, self.context = judging, context
+        self.judging = judging
+        self.context = replace(context, keep_val_logits=judging.has_folds)
         self.traits, self.budget = problem.traits, budget  # seconds, estimated
         self.left_out: list[str] = []  # members that cost too much
         self.splits = [*judging.splits]
@@ -179,20 +176,22 @@ class Search:
         """
         start = time.perf_counter()
         trial = Trial(member, self.configured(member, **more), known, [])
-        for i in range(len(self.judging.splits)):
-            trial.trainings.append(self._start(trial, trial.config, i))
+        for i, split in enumerate(self.judging.splits):
+            trial.trainings.append(self._start(trial, trial.config, i, split))
         trial.seconds = time.perf_counter() - start
         return trial
 
-    def _start(self, trial: Trial, config: MethodConfig, split: int) -> Training:
+    def _start(
+        self, trial: Trial, config: MethodConfig, number: int, split: Split
+    ) -> Training:
         name = trial.member.name
         return get_method(trial.member.method).start(
-            self.seen(config, self.splits[split]),
+            self.seen(config, split),
             config,
             self.context,
-            trial.known[split] if trial.known else None,
+            trial.known[number] if trial.known else None,
             # Its random numbers follow its name, not its place in a list.
-            stage=zlib.crc32(f"{name}/{split}".encode()),
+            stage=zlib.crc32(f"{name}/{number}".encode()),
             title=name,
         )
 
@@ -208,10 +207,7 @@ class Search:
         """Finish a trial, calibrate it and judge it; one that diverged is left out."""
         start = time.perf_counter()
         trial.results = [training.finish() for training in trial.trainings]
-        logits = torch.cat([
-            result.logits[split.val]
-            for result, split in zip(trial.results, self.judging.splits, strict=True)
-        ])  # fmt: skip
+        logits, trial.length = self._judged(trial.results)
         problem = self.problem
         if bool(logits.isfinite().all()):
             trial.temperature, trial.loss = calibrate(
@@ -222,6 +218,27 @@ class Search:
             self.trials.append(trial)
         trial.seconds += time.perf_counter() - start
         return trial
+
+    def _judged(self, results: Sequence[FitResult]) -> tuple[Tensor, int]:
+        """Logits of the judged nodes, m×c, and how long the training is.
+
+        Over several folds one length is chosen for all: a fold alone has too few nodes,
+        and what it chose by its own nodes could not be judged by them.
+        """
+        steps = min(len(result.val_logits) for result in results)
+        if not self.judging.has_folds or not steps:
+            pairs = zip(results, self.judging.splits, strict=True)
+            logits = torch.cat([result.logits[split.val] for result, split in pairs])
+            return logits, results[0].metadata.get("best_epoch", 0) + 1
+        best, least, temperature = 0, math.inf, 1.0
+        for k in range(steps):
+            pooled = torch.cat([result.val_logits[k] for result in results])
+            temperature, loss = calibrate(
+                pooled, self.truth, self.problem.class_weight, temperature
+            )
+            if loss < least:
+                best, least = k, loss
+        return torch.cat([result.val_logits[best] for result in results]), best + 1
 
     def weights(self, trials: Sequence[Trial]) -> Chosen:
         """The members that a greedy choice takes, with their weights."""
@@ -260,22 +277,24 @@ class Search:
 
     # --- the answer -----------------------------------------------------------------
 
-    def result(self, trial: Trial, split: int) -> FitResult:
-        """A trial on a split; on the final one it trains for as long as selected."""
-        if split < len(trial.results):
-            return trial.results[split]
-        if trial.final is None:
+    def result(self, trial: Trial, number: int) -> FitResult:
+        """A trial on a split, trained for as long as selected."""
+        split = self.splits[number]
+        if split is self.judging.splits[0] and not self.judging.has_folds:
+            return trial.results[0]
+        if number not in trial.again:
             records = [result.metadata for result in trial.results]
             config = trial.config.of_length(trial.length, records)
-            training = self._start(trial, config, split)
+            alone = Split(split.train, torch.zeros_like(split.val))
+            training = self._start(trial, config, number, alone)
             training.run_until(training.epochs)
-            trial.final = training.finish()
-        return trial.final
+            trial.again[number] = training.finish()
+        return trial.again[number]
 
-    def blend(self, chosen: Chosen, split: int = -1) -> FitResult:
+    def blend(self, chosen: Chosen, number: int = -1) -> FitResult:
         """The mean of some members on a split, by default the final one."""
-        split %= len(self.splits)
-        results = [self.result(trial, split) for trial, _ in chosen]
+        number %= len(self.splits)
+        results = [self.result(trial, number) for trial, _ in chosen]
         temperatures = [trial.temperature for trial, _ in chosen]
         weights = [weight for _, weight in chosen]
         logits = [t * r.logits for t, r in zip(temperatures, results, strict=True)]

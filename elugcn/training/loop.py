@@ -80,6 +80,7 @@ class Trainer:
         workspace: Buffers and random bits of the training steps.
         score: What selects in place of accuracy, from the logits and the classes of
             the validation nodes; recorded as ``val_score``.
+        keep_val_logits: Keep the logits of the validation nodes of every epoch.
     """
 
     def __init__(
@@ -89,12 +90,15 @@ class Trainer:
         target: Tensor,
         workspace: Workspace,
         score: Callable[[Tensor, Tensor], float] | None = None,
+        keep_val_logits: bool = False,
     ) -> None:
         self.objective = objective
         self.settings = settings
         self.target = target
         self.workspace = workspace
         self.score = score
+        self.keep_val_logits = keep_val_logits
+        self.val_logits: list[Tensor] = []
         self.history: list[dict[str, float]] = []
         self._optimizer = _adam(objective, settings)
         self._best: dict[str, float] | None = None
@@ -153,7 +157,10 @@ class Trainer:
         if (epoch + 1) % every == 0 or final:
             network.eval()
             with torch.no_grad():
-                record |= self._judge(objective.val_logits())
+                val_logits = objective.val_logits()
+                record |= self._judge(val_logits)
+                if self.keep_val_logits:
+                    self.val_logits.append(val_logits.clone())
             self._select(record)
         return record
 

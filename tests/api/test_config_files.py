@@ -8,6 +8,7 @@ import yaml
 
 from elugcn import InputError
 from elugcn.api import parse_assignments, read_config_file, resolve_config
+from elugcn.api.config_files import with_effort
 from elugcn.methods import presets
 from elugcn.methods.registry import GRAPH_ONLY, METHOD_NAMES, config_for
 
@@ -45,14 +46,27 @@ def test_presets_are_valid_for_every_method(dataset: str) -> None:
         assert resolve_config(method, dataset, None, plain) == config
 
 
-def test_variants_of_a_file(file: Path) -> None:
-    """An option given along with a file holds for its variants too."""
-    recorded = resolve_config("auto", options={"epochs": 30})
+def test_what_a_run_records_is_a_file_of_options(file: Path) -> None:
+    given = {"epochs": 30, "effort": "quick", "time_limit": 7.5, "folds": 3}
+    recorded = resolve_config("auto", options=given)
     text = {"method": "auto", "options": recorded.model_dump(mode="json")}
     file.write_text(yaml.safe_dump(text))
     assert resolve_config("auto", file=file) == recorded
-    expected = resolve_config("auto", options={"epochs": 30, "eta": 0.45})
-    assert resolve_config("auto", file=file, options={"eta": 0.45}) == expected
+    expected = resolve_config("auto", options=given | {"refit": True})
+    assert resolve_config("auto", file=file, options={"refit": True}) == expected
+
+
+def test_effort_and_time_are_options_of_the_default() -> None:
+    given = with_effort("auto", {"epochs": 3}, "quick", 5.0)
+    assert given == {"epochs": 3, "effort": "quick", "time_limit": 5.0}
+    assert with_effort("gcn", {"epochs": 3}, None, None) == {"epochs": 3}
+    for effort, limit, says in (
+        ("quick", None, "effort=quick requires method='auto'; got 'gcn'"),
+        (None, 5.0, "time_limit=5.0 requires method='auto'; got 'gcn'"),
+    ):
+        with pytest.raises(InputError) as caught:
+            with_effort("gcn", {}, effort, limit)
+        assert str(caught.value) == says
 
 
 def test_runs_and_flat_files(file: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from sklearn.base import clone
 from torch_geometric.data import Data
 
 from elugcn import ELUGCNClassifier, InputError, NodeClassifier
@@ -87,7 +88,9 @@ def test_what_is_known_of_the_fit_stays(name: str, models: Path) -> None:
     now = {"features": "random_features"} if fitted.method == "nodeformer" else {}
     for option, value in before["config"].items():
         option = now.get(option, option)
-        if option in type(fitted.config).model_fields and option != "variants":
+        # The members of the default keep no directions apart.
+        gone = fitted.method == "auto" and value == "apart"
+        if option in type(fitted.config).model_fields and not gone:
             assert getattr(fitted.config, option) == value, option
     use = fitted.result.label_utilization
     assert (use is not None) == ("utilization.status" in tensors)
@@ -132,7 +135,10 @@ def test_the_estimator(models: Path, expected: Expected) -> None:
     assert loaded.classes_.tolist() == ["ant", "bee", "cow"]
     proba = loaded.predict_proba(graph("plain", expected))
     np.testing.assert_allclose(proba, expected["proba/estimator"], rtol=1e-4, atol=1e-6)
-    assert (loaded.epochs, loaded.eta) == (4, 0.4)
+    assert loaded.epochs == 4
+    # Options of 0.1's ensemble are gone: it can be fitted again as it is.
+    assert "eta" not in loaded.get_params()
+    assert clone(loaded).get_params() == loaded.get_params()
     # The classifier of 0.1 is today's method auto, not the method of the paper.
     with pytest.raises(InputError, match=r"method 'auto'.*NodeClassifier"):
         ELUGCNClassifier.load(models / "estimator")
@@ -172,8 +178,12 @@ def test_config_files_of_0_1(tmp_path: Path) -> None:
         path.write_text(f"schema: 1\nmethod: {before}\noptions: {{{options}}}\n")
         return resolve_config(method, file=path)
 
-    config = configured("auto", "elu-gcn", "k: 3, variants: []")
-    assert (config.k, config.variants) == (3, ())
+    config = configured("auto", "elu-gcn", "epochs: 30, k: 3, variants: []")
+    assert config == resolve_config("auto", options={"epochs": 30})
+    # The members of the default keep no directions apart.
+    config = configured("auto", "elu-gcn", "direction: apart, self_loops: false")
+    assert (config.direction, config.self_loops) == ("given", False)
+    assert configured("auto", "elu-gcn", "direction: out").direction == "out"
     for method in ("elu-gcn", GRAPH_ONLY):
         assert configured(method, "elu-gcn-paper", "k: 3, variants: []").k == 3
     config = configured("nodeformer", "nodeformer", "features: 7, dropped: 1")

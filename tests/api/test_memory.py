@@ -15,6 +15,7 @@ from elugcn import InputError
 from elugcn.api import estimate_memory, fit, resolve_config
 from elugcn.data.datasets import load_dataset
 from elugcn.data.validation import check_data
+from elugcn.recipe.portfolio import Member
 
 N, D, C = 300, 8, 5
 
@@ -43,9 +44,6 @@ def test_a_gcn_by_hand(graph: Data) -> None:
 
 
 WIDE: dict[str, Any] = {"hidden_channels": 16}
-SCALED, LOOPED = {"name": "a", "feature_norm": "standard"}, {"self_loops": False}
-ONE, TWO = {"name": "a", "hidden_channels": 32}, {"name": "b", "hidden_channels": 48}
-GIVEN: dict[str, Any] = {"feature_norm": "none"}
 # Floats per node that a training step keeps.
 STEPS: dict[str, tuple[str, dict[str, Any], float]] = {
     "deep": ("gcn", WIDE | {"num_layers": 3}, 2 * 3.5 * 16 + 12 * C),
@@ -56,7 +54,6 @@ STEPS: dict[str, tuple[str, dict[str, Any], float]] = {
     # X as a dense matrix, a bag of neighbours per node, and the rows of a step.
     "sample": ("grand", {"sample": N, "neighbours": 16, "draws": 2}, 11 * D + 3 * 16),
     "no hidden layer": ("sgc", {}, 15.5 * C),
-    "largest": ("auto", WIDE | {"variants": [TWO, ONE]}, 2 * 2 * 48 + 24 * C),
 }
 # A part of the estimate: bytes, and bytes per edge.
 PARTS: dict[str, tuple[str, dict[str, Any], str, float, int]] = {
@@ -71,15 +68,6 @@ PARTS: dict[str, tuple[str, dict[str, Any], str, float, int]] = {
     "topk": ("elu-gcn", {"graph_mode": "topk", "topk": 20}, "graph", 64 * N * 20, 36),
     "all": ("elu-gcn", {"graph_mode": "topk", "topk": 5000}, "graph", 64 * N * N, 36),
     "paper": ("elu-gcn", {"graph_mode": "paper", "keep": 0.5}, "graph", 32 * N * N, 36),
-    # Every member keeps its weights, and so does the GCN; the widest is trained.
-    "members": (
-        "auto", WIDE | {"variants": [TWO, ONE]},
-        "weights", 4 * D * (16 + 32 + 48 + 4 * 48), 0,
-    ),
-    # As given, with two bytes for dropout; then twice what the largest reading takes.
-    "scaled": ("auto", GIVEN | {"variants": [SCALED]}, "features", 16 * N * D, 0),
-    "loops": ("auto", GIVEN | {"variants": [LOOPED]}, "features", 8 * N * D, 0),
-    "both": ("auto", GIVEN | {"variants": [SCALED, LOOPED]}, "graph", 0, 2 * 36),
 }  # fmt: skip
 
 
@@ -88,6 +76,44 @@ def test_parts(case: str, graph: Data) -> None:
     method, options, part, fixed, per_edge = PARTS[case]
     edges = graph.edge_index.size(1)
     assert estimate(graph, method, **options)[part] == fixed + per_edge * edges
+
+
+def members(*options: dict[str, Any], method: str = "elu-gcn") -> tuple[Member, ...]:
+    return tuple(Member(f"{i}", method, given) for i, given in enumerate(options))
+
+
+# Of the default's members: a part of the estimate, bytes, and bytes per edge.
+WIDER, WIDEST = {"hidden_channels": 32}, {"hidden_channels": 48}
+ALONE: dict[str, Any] = WIDE | {"feature_norm": "none"}
+OF_MEMBERS: dict[str, tuple[tuple[Member, ...], str, float, int]] = {
+    "largest": (members(WIDEST, WIDER), "step", 4 * N * (2 * 2 * 48 + 24 * C), 0),
+    # Every member keeps its weights; the widest is trained.
+    "weights": (
+        members(WIDE, WIDER, WIDEST), "weights", 4 * D * (16 + 32 + 48 + 4 * 48), 0,
+    ),
+    # As given, with two bytes for dropout; then twice what the largest reading takes.
+    "alike": (members(ALONE, ALONE), "features", 6 * N * D, 0),
+    "scaled": (
+        members(ALONE, ALONE | {"feature_norm": "standard"}), "features", 16 * N * D, 0,
+    ),
+    "loops": (members(ALONE, ALONE | {"self_loops": False}), "features", 8 * N * D, 0),
+    "both": (
+        members(ALONE, ALONE | {"self_loops": False}, ALONE | {"direction": "out"}),
+        "graph", 0, 2 * 36,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OF_MEMBERS)
+def test_members_of_the_default(
+    case: str, graph: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    networks, part, fixed, per_edge = OF_MEMBERS[case]
+    monkeypatch.setattr("elugcn.recipe.auto.NETWORKS", networks)
+    edges = graph.edge_index.size(1)
+    assert estimate(graph, "auto")[part] == fixed + per_edge * edges
+    # Members in closed form hold nothing of a network.
+    assert estimate(graph, "auto", effort="quick")["step"] < 4 * N * 100
 
 
 def test_sparse_features_are_counted_by_entry(graph: Data) -> None:

@@ -48,6 +48,10 @@ def test_everything_comes_back(method: str, quick_fit: Fit, tmp_path: Path) -> N
     for name in ("y", "train_mask", "val_mask", "test_mask"):
         assert torch.equal(loaded.data[name], fitted.data[name])
     assert loaded.data.class_names == fitted.data.class_names
+    folds = fitted.result.metadata.get("judged_on", "").endswith("folds")
+    assert (loaded.result.held_out is not None) == folds == (method == "auto")
+    for mine, other in zip(fitted.validation(), loaded.validation(), strict=True):
+        assert torch.equal(mine, other)
     assert loaded.baselines.keys() == fitted.baselines.keys()
     for name, classes in fitted.baselines.items():
         assert torch.equal(loaded.baselines[name], classes)
@@ -247,6 +251,40 @@ def test_weights_of_members_that_do_not_fit(
 ) -> None:
     save(quick_fit("auto"), tmp_path / "m")
     rewrite(tmp_path / "m", lambda content: content["model"].update(weights=weights))
+    refused(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [{"temperatures": ["a"]}, {"temperatures": [1.0] * 99}, {"temperatures": [math.nan]},
+     {"bias": [0.1, 0.2]}, {"bias": [math.nan] * 3}, {"bias": {"a": 1}}],
+    ids=str,
+)  # fmt: skip
+def test_temperatures_and_a_bias_that_do_not_fit(
+    spoiled: dict[str, Any], quick_fit: Fit, tmp_path: Path
+) -> None:
+    save(quick_fit("auto"), tmp_path / "m")
+    rewrite(tmp_path / "m", lambda content: content["model"].update(spoiled))
+    refused(tmp_path / "m")
+
+
+SPOILED_JUDGEMENTS = {
+    "no logits": drop("held_out.logits"),
+    "a class too few": put("held_out.logits", lambda t: t[:, :-1]),
+    "a node too few": put("held_out.nodes", lambda t: t[1:]),
+    "a node outside": put("held_out.nodes", first(10**6)),
+    "nan": put("held_out.logits", lambda t: t * math.nan),
+}
+
+
+@pytest.mark.parametrize("case", SPOILED_JUDGEMENTS)
+def test_judged_nodes_that_do_not_fit(
+    case: str, quick_fit: Fit, tmp_path: Path
+) -> None:
+    save(quick_fit("auto"), tmp_path / "m")
+    tensors = load_file(tmp_path / "m/model.safetensors")
+    SPOILED_JUDGEMENTS[case](tensors)
+    save_file(tensors, tmp_path / "m/model.safetensors")
     refused(tmp_path / "m")
 
 

@@ -85,9 +85,21 @@ LINES = {
     "train --set 'eta=!!python/object/apply:os.system [ls]'": "--set .*not valid YAML",
     "train --set epoch=1": "unknown option 'epoch' of method auto; did you mean 'epo",
     "train --set epochs=many": "epochs must be a whole number; got 'many'",
-    "train --graph-mode dense": "--graph-mode must be 'implicit'.*got 'dense'",
+    "train --method elu-gcn --graph-mode dense": (
+        "--graph-mode must be 'implicit'.*got 'dense'"
+    ),
     "train --method gcn --graph-mode topk": "unknown option 'graph_mode' of m",
-    "train --set hidden_channels=1000000000": "GB of memory; this computer has",
+    "train --method gcn --set hidden_channels=1000000000": (
+        "GB of memory; this computer has"
+    ),
+    "train --effort lots": "--effort.*'quick', 'normal'.*'thorough'.*'lots'",
+    "train --time-limit 0": "--time-limit.*greater than 0.*0",
+    "train --time-limit soon": "'--time-limit'.*valid number",
+    "train --effort quick --method gcn": "--effort.*'gcn'",
+    "train --time-limit 9 --method lpa": "--time-limit.*'lpa'",
+    "train --set folds=1": "folds must be at least 2; got 1",
+    "train --set folds=900": r"folds=900: expected 2 to \d+",
+    "train --set variants=[]": "unknown option 'variants' of method auto",
     "train --metric auc": "--metric must be one of accuracy, .*; got 'auc'",
     "train --class-weight even": "--class-weight must be 'balanced' or .* 'even'",
     "train --method lpa --class-weight balanced": "--class-weight: method 'lpa' has no",

@@ -19,10 +19,12 @@ from elugcn.elu.options import THE_TEXT
 from elugcn.elu.stages import (
     Pretrained,
     TwoViewFit,
+    TwoViewTraining,
     choose_eta,
     expand_labels,
     fit_rounds,
     gcn_prediction,
+    learn_graph,
     pretrain,
 )
 from elugcn.elu.trained_model import TwoViewModel
@@ -153,7 +155,7 @@ def test_the_text_to_the_letter(checked: Draw) -> None:
     assert not S[~known].any()  # the dead fixed point
 
 
-@pytest.mark.parametrize("method", ["elu-gcn", "elu-graph", "auto"])
+@pytest.mark.parametrize("method", ["elu-gcn", "elu-graph"])
 @pytest.mark.parametrize("mode", ["paper", "topk"])
 def test_memory_is_checked_before_anything_is_trained(
     method: str, mode: str, checked: Draw, monkeypatch: pytest.MonkeyPatch
@@ -166,6 +168,29 @@ def test_memory_is_checked_before_anything_is_trained(
 
 
 # --- stage 2 -----------------------------------------------------------------------
+
+
+def test_a_training_that_pauses_is_the_same(stage0: Any) -> None:
+    problem, config, pretrained = stage0
+    (whole, *_) = fit_rounds(problem, "m", config, FitContext(), pretrained)
+    assert whole.label_utilization is not None
+    labels = expand_labels(problem, whole.label_utilization, config)
+    source = pretrained.models["mlp"]
+    graph = learn_graph(source.logits, labels, pretrained.lpa, config)
+    context = FitContext()
+    training, other = (
+        TwoViewTraining(
+            problem, name, config, context, graph, whole.label_utilization, source.model
+        )
+        for name in ("m", "other")
+    )
+    assert training.epochs == 6
+    for epoch in (1, 2, 6, 6):
+        training.run_until(epoch)
+        other.run_until(epoch)  # draws random numbers of its own in between
+    assert torch.equal(training.finish().logits, whole.logits)
+    assert torch.equal(other.finish().logits, whole.logits)
+    assert training.best["epoch"] == whole.metadata["best_epoch"]
 
 
 def test_a_round_starts_from_the_output_of_the_last(stage0: Any) -> None:

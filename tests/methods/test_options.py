@@ -8,7 +8,7 @@ import yaml
 
 from elugcn.errors import InputError
 from elugcn.methods.backbone import GCNConfig, MLPConfig, RandomPropagationConfig
-from elugcn.methods.options import MAX_COUNT, MethodConfig, make_config
+from elugcn.methods.options import MAX_COUNT, make_config
 
 
 def made(**options: Any) -> GCNConfig:
@@ -88,4 +88,3 @@ def test_what_configurations_have_in_common() -> None:
     assert "num_layers" not in shared
     assert "activation" not in shared
     assert config.networks(100) == [config]
-    assert MethodConfig.merged({"a": 1, "b": 2}, {"b": 3}) == {"a": 1, "b": 3}
