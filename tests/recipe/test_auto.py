@@ -213,21 +213,12 @@ def test_random_labels_are_judged_as_chance(options: dict[str, Any]) -> None:
     assert fitted.val_score() == pytest.approx(found)
 
 
-# Mean log-loss that linear members are said to have where labels are random; chance
-# is 0.693. Every fold chooses its own iterate, on the nodes that judge it.
-TOO_GOOD = {5: 0.482, 30: 0.668}
-
-
-@pytest.mark.parametrize("per_class", TOO_GOOD)
-def test_a_member_is_judged_as_chance_by_few_random_labels(
-    per_class: int, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize("per_class", [5, 30])
+def test_a_member_is_judged_as_chance_by_few_random_labels(per_class: int) -> None:
     """Two classes, and neither the features nor the edges know anything of them.
 
     A temperature that is fitted to m judged nodes gains 1 / 2m on average.
     """
-    reason = f"{TOO_GOOD[per_class]} is reported with {per_class} labels per class"
-    request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     losses, m = [], 2 * per_class
     for seed in range(8):
         generator = torch.Generator().manual_seed(seed)

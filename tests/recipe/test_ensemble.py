@@ -42,10 +42,10 @@ def test_two_members_by_hand() -> None:
     assert weights_of([0.9, 0.1], [0.1, 0.9]) == [0.5, 0.5]
     # Nothing that the second adds is better.
     assert weights_of([0.9, 0.8], [0.5, 0.5]) == [1.0, 0.0]
-    # Equals: the first.
-    assert weights_of([0.6, 0.6], [0.6, 0.6]) == [1.0, 0.0]
+    # Nothing tells equals apart.
+    assert weights_of([0.6, 0.6], [0.6, 0.6]) == [0.5, 0.5]
     # Never right with any probability: still a finite loss.
-    assert weights_of([0.0, 0.0], [0.0, 0.0]) == [1.0, 0.0]
+    assert weights_of([0.0, 0.0], [0.0, 0.0]) == [0.5, 0.5]
 
 
 def test_the_weight_of_a_class_matters() -> None:
