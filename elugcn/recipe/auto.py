@@ -47,14 +47,15 @@ HALVING = {"normal": ((60, 4), (200, 2)), "thorough": ((100, 8), (300, 4))}
 STEP = 10  # epochs between two looks at the clock
 # Seconds that all members together may take by their estimated costs, where no time
 # limit is set.
-MAX_ENTRIES = 10_000_000  # of Â, with which the cheapest network exceeds the budget
 BUDGET = {"quick": 60.0, "normal": 900.0, "thorough": 7200.0}
+MAX_ENTRIES = 10_000_000  # of Â, with which the cheapest network exceeds the budget
 
 
 class AutoConfig(MethodConfig):
     """Options of the default.
 
     ``feature_norm`` and ``direction``, if they are set, hold for every member.
+    ``self_loops`` is that of label propagation.
     """
 
     effort: Effort = "normal"  # "quick": rung 0 only
@@ -86,14 +87,16 @@ class Auto(Method[AutoConfig]):
         self, problem: Problem, config: AutoConfig, context: FitContext
     ) -> FitResult:
         """Try the members and mix those that validation chooses."""
-        limit = config.time_limit
-        if limit is not None:
-            context.deadline = time.monotonic() + limit
         refit = config.refit
         if refit is None:
             refit = bool(getattr(problem.data, "split_made", False))
         judging = Judging.of(problem, context.seed, refit, config.folds)
-        budget = BUDGET[config.effort] if limit is None else limit
+        budget = BUDGET[config.effort]
+        if config.time_limit is not None:
+            # Members that are trained again for the answer take some of the time.
+            again = judging.has_folds or judging.refit
+            budget = config.time_limit * (0.8 if again else 0.95)
+            context.deadline = time.monotonic() + budget
         search = Search(problem, config, judging, context, budget)
         known = search.known(try_linear(search))
         if config.elu:

@@ -1,8 +1,8 @@
 """The members that the default tries, in their order; the same for every graph.
 
-Each was chosen by what it adds to those before it, over the development graphs and
-those of the tables, judged by leaving one graph out
-(``reproduction/results/portfolio.md``).
+The linear ones follow what each adds to those before it, over the development graphs
+and those of the tables (``reproduction/results/portfolio.md``). The networks are those
+that added something to them.
 """
 
 from __future__ import annotations

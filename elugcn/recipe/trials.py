@@ -93,7 +93,9 @@ class Search:
             torch.ones(len(self.truth)) if weight is None else weight[self.truth].cpu()
         )
         self.trials: list[Trial] = []  # that are judged
-        self._read: dict[Any, Problem] = {}
+        # What was read, by scaling and view.
+        given = problem.feature_norm, replace(problem.view, order=0)
+        self._read: dict[tuple[str, GraphView], Problem] = {given: problem}
         self._sparse: Data | None = None
 
     # --- the graph as a member reads it ---------------------------------------------
@@ -113,16 +115,9 @@ class Search:
         key = config.feature_norm, view
         if key not in self._read:
             chosen = self.problem.metric, self.problem.class_weight
-            data = self.problem.data
-            if config.feature_norm in _ANY_LAYOUT:
-                data = self._with_sparse_features()
-            plain = self.problem
-            same = plain.feature_norm, replace(plain.view, order=0)
-            self._read[key] = (
-                plain
-                if key == same
-                else Problem.of(data, config, plain.y.device, *chosen)
-            )
+            any_layout = config.feature_norm in _ANY_LAYOUT
+            data = self._with_sparse_features() if any_layout else self.problem.data
+            self._read[key] = Problem.of(data, config, self.problem.y.device, *chosen)
         seen = self._read[key].seen_with(config)
         return replace(seen, train_mask=split.train, val_mask=split.val)
 
@@ -177,18 +172,24 @@ class Search:
         start = time.perf_counter()
         trial = Trial(member, self.configured(member, **more), known, [])
         for i, split in enumerate(self.judging.splits):
-            trial.trainings.append(self._start(trial, trial.config, i, split))
+            training = self._start(trial, trial.config, i, split, self.context)
+            trial.trainings.append(training)
         trial.seconds = time.perf_counter() - start
         return trial
 
     def _start(
-        self, trial: Trial, config: MethodConfig, number: int, split: Split
+        self,
+        trial: Trial,
+        config: MethodConfig,
+        number: int,
+        split: Split,
+        context: FitContext,
     ) -> Training:
         name = trial.member.name
         return get_method(trial.member.method).start(
             self.seen(config, split),
             config,
-            self.context,
+            context,
             trial.known[number] if trial.known else None,
             # Its random numbers follow its name, not its place in a list.
             stage=zlib.crc32(f"{name}/{number}".encode()),
@@ -196,7 +197,7 @@ class Search:
         )
 
     def run(self, trial: Trial, epoch: int) -> None:
-        """Train on every split until an epoch, or until time is up."""
+        """Train on every split until an epoch."""
         start = time.perf_counter()
         for training in trial.trainings:
             training.run_until(epoch)
@@ -286,7 +287,9 @@ class Search:
             records = [result.metadata for result in trial.results]
             config = trial.config.of_length(trial.length, records)
             alone = Split(split.train, torch.zeros_like(split.val))
-            training = self._start(trial, config, number, alone)
+            # What is part of the answer is finished, also when time is up.
+            context = replace(self.context, deadline=math.inf, keep_val_logits=False)
+            training = self._start(trial, config, number, alone, context)
             training.run_until(training.epochs)
             trial.again[number] = training.finish()
         return trial.again[number]
