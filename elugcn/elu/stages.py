@@ -83,9 +83,10 @@ def fit_rounds(
             graph = learn_graph(source.logits, labels, pretrained.lpa, config)
         title = name if config.rounds == 1 else f"{name}, round {i + 1}"
         number = stage + 1000 * i  # more stages than a method has members
-        fit = train_two_views(
+        training = TwoViewTraining(
             problem, title, config, context, graph, utilization, source.model, number
         )
+        fit = train_two_views(training)
         fits.append(fit)
         if fit.diverged:
             break
@@ -247,21 +248,9 @@ class TwoViewTraining(Training):
         )
 
 
-def train_two_views(
-    problem: Problem,
-    name: str,
-    config: ELUConfig,
-    context: FitContext,
-    graph: LowRankGraph,
-    utilization: LabelUtilization,
-    source: Model | None,
-    stage: int = 2,
-) -> TwoViewFit:
+def train_two_views(training: TwoViewTraining) -> TwoViewFit:
     """Train the GCN on Â and S* (eq. 13) to the end."""
-    training = TwoViewTraining(
-        problem, name, config, context, graph, utilization, source, stage
-    )
-    training.run_until(config.epochs)
+    training.run_until(training.epochs)
     return training.finish()
 
 
