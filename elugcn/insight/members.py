@@ -160,4 +160,4 @@ def left_out_text(members: Members) -> str:
         return ""
     names, more = members.left_out[:_NAMED], len(members.left_out) - _NAMED
     listed = "; ".join(names) + (f"; {more} more" if more > 0 else "")
-    return f"Not tried: {listed}. Too slow for a graph of this size."
+    return f"Not tried, because they would take too long: {listed}."

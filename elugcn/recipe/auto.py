@@ -168,8 +168,11 @@ def try_networks(search: Search, config: AutoConfig) -> None:
         for m in members
         if (config.elu or not m.elu) and (not m.thorough or config.effort == "thorough")
     ]
-    members = search.affordable([m.scaled(scaling) for m in members])
     rungs = (*HALVING[config.effort], (config.epochs, 0))
+    members = [m.scaled(scaling) for m in members]
+    # A time limit ends the training of those that it has room to begin with.
+    limit = {} if config.time_limit is None else {"epochs": rungs[0][0]}
+    members = search.affordable(members, **limit)
     running: list[Trial] = []
     for epochs, keep in rungs:
         title = f"networks, {min(epochs, config.epochs)} epochs"

@@ -139,12 +139,13 @@ class Search:
         best = min(able, key=lambda trial: trial.loss, default=None)
         return "auto" if best is None else best.config.feature_norm
 
-    def affordable(self, members: Sequence[Member]) -> list[Member]:
+    def affordable(self, members: Sequence[Member], **more: Any) -> list[Member]:
         """The members that the budget has room for, by their estimated costs.
 
-        Where there is nothing yet, the cheapest is always tried.
+        Where there is nothing yet, the cheapest is always tried. ``more`` are options
+        that are not the members' own.
         """
-        costs = [self.cost(member) for member in members]
+        costs = [self.cost(member, **more) for member in members]
         kept: list[Member] = []
         for member, cost in zip(members, costs, strict=True):
             first = not self.trials and not kept and cost == min(costs)
@@ -155,9 +156,9 @@ class Search:
                 self.left_out.append(member.name)
         return kept
 
-    def cost(self, member: Member) -> float:
+    def cost(self, member: Member, **more: Any) -> float:
         """Seconds on all splits, roughly."""
-        config = self.configured(member)
+        config = self.configured(member, **more)
         each = get_method(member.method).cost(config, self.traits)
         return each * len(self.splits)
 

@@ -116,7 +116,7 @@ def test_what_elu_adds_is_not_said_where_it_is_not_known() -> None:
 def test_what_was_left_out() -> None:
     assert left_out_text(members()) == ""
     said = left_out_text(members(left_out=list("abcde")))
-    assert said == "Not tried: a; b; c; 2 more. Too slow for a graph of this size."
+    assert said == "Not tried, because they would take too long: a; b; c; 2 more."
 
 
 def test_a_run_without_a_record_has_no_section(six: Fitted) -> None:
@@ -143,7 +143,7 @@ def test_the_section(six: Fitted, tmp_path: Path) -> None:
     )
     assert rows.split("together")[1].split() == ["100%", "93%", "0.400"]
     assert "6 members tried, judged on 500 validation nodes." in rest
-    assert "Not tried: slow one. Too slow for a graph of this size." in rest
+    assert "Not tried, because they would take too long: slow one." in rest
     # All of them, by log-loss; one whose loss is unknown comes last.
     listed = rest.partition("seconds weight")[2].partition("The lowest log-loss")[0]
     names = ["two views", "deep", "far", "idle", EVIL, "short"]
