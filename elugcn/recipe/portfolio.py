@@ -35,9 +35,7 @@ class Member:
 
 
 BEST = "best"  # the scaling of the best linear member
-
-
-FEW_FEATURES = 1_000
+FEW_FEATURES = 1_000  # with which X may be a dense matrix
 
 
 def suited(members: Sequence[Member], traits: GraphTraits) -> list[Member]:
@@ -52,12 +50,14 @@ def suited(members: Sequence[Member], traits: GraphTraits) -> list[Member]:
     ]
 
 
-def _linear(name: str, **options: Any) -> Member:
-    return Member(name, "linear", {"select": "loss", **options})
+def _linear(name: str, *, directed: bool = False, **options: Any) -> Member:
+    return Member(name, "linear", {"select": "loss", **options}, directed=directed)
 
 
 _PPR: dict[str, Any] = {"form": "pagerank", "order": 10, "self_loops": True}
 _POWER: dict[str, Any] = {"form": "power", "self_loops": True}
+# Rows of the adjacency against the direction of the edges.
+_OUT: dict[str, Any] = {"feature_norm": "none", "direction": "out", "directed": True}
 
 # Rung 0: closed form. N, S: D^-½ A D^-½ without and with self-loops; PPR: PageRank.
 LINEAR = (
@@ -72,6 +72,12 @@ LINEAR = (
     _linear("normalised X", form="power", order=0),
     _linear("scaled S²X", feature_norm="column", **_POWER, order=2),
     _linear("edges [N, N²]", feature_norm="none", inputs="edges"),
+    _linear("edges N, out", inputs="edges", order=1, **_OUT),
+    _linear("edges [N, N²], out", inputs="edges", **_OUT),
+    _linear("[N, X, NX], out", inputs="both", order=1, **_OUT),
+    _linear(
+        "edges, in and out", inputs="edges", order=1, **_OUT | {"direction": "apart"}
+    ),
     Member("label propagation", "lpa", {}),
 )
 
