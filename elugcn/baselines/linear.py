@@ -1,6 +1,6 @@
 """Linear: ridge regression on propagated features, stopped early.
 
-    F = [X, A X, … Aᴷ X],    min_W ‖F W − Y‖² + λ ‖W‖²
+    F = [X, A X, … Aᴷ X, 1],    min_W ‖F W − Y‖² + λ ‖W‖²
 
 Conjugate gradients solve it, and an iteration costs as much as an epoch of a linear GCN
 (``models/linear.py``). Validation chooses the iterate. A softmax with a temperature
@@ -11,7 +11,7 @@ ELU nodes (Definition 1) are further targets.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import geometric_mean
 from typing import Any, Literal, Self
@@ -66,6 +66,7 @@ class LinearConfig(MethodConfig):
     own: bool = True  # with form="concat": F contains X itself
     alpha: Probability = 0.1  # restart probability of form="pagerank"
     inputs: Literal["features", "edges", "both"] = "features"  # "edges": rows of A
+    intercept: bool = True  # whether F contains a column of ones
     iterations: Count = 40  # at most; validation chooses
     patience: Steps = 10  # iterations without improvement after which it stops
     select: Literal["accuracy", "loss"] = "accuracy"  # what validation compares first
@@ -127,7 +128,7 @@ class LinearConfig(MethodConfig):
             blocks.append(Block(adj, adj, tuple(range(max(1, self.order)))))
         if self.inputs != "edges":
             blocks.append(Block(x, adj, self.powers, alpha))
-        return LinearFeatures(blocks)
+        return LinearFeatures(blocks, self.intercept)
 
 
 @dataclass(frozen=True)
@@ -174,9 +175,10 @@ class LinearModel(Model):
         """Logits n×c of a graph with the same features."""
         inputs = GraphView.of(self.config).inputs(data, self.scaler)
         assert isinstance(inputs.adj, CSR)
-        (b,) = self.config.operator(inputs.x, inputs.adj).blocks
-        scores = Block(b.x, b.adj, b.powers, b.alpha, self.scales) @ self.W
-        return self.temperature * (scores + self.prior)
+        operator = self.config.operator(inputs.x, inputs.adj)
+        (block,) = operator.blocks
+        scaled = replace(operator, blocks=[replace(block, scales=self.scales)])
+        return self.temperature * (scaled @ self.W + self.prior)
 
     def tensors(self) -> dict[str, Tensor]:
         """Weights, and the scaling if it has numbers."""

@@ -97,21 +97,27 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class LinearFeatures:
-    """F = [F₁, F₂, …] as an operator."""
+    """F = [F₁, F₂, …, 1] as an operator; the column of ones is the intercept.
+
+    Without it, a node without features and edges would always get the mean label.
+    """
 
     blocks: Sequence[Block]
+    intercept: bool = True
 
     def __matmul__(self, W: Tensor) -> Tensor:
         """F W, n×c."""
-        scores, start = torch.zeros(()), 0
-        for block in self.blocks:
-            stop = start + block.width
-            scores, start = scores.to(W.device) + block @ W[start:stop], stop
-        return scores
+        widths = [block.width for block in self.blocks]
+        parts = W.split([*widths, 1] if self.intercept else widths)
+        pairs = zip(self.blocks, parts, strict=False)
+        scores = torch.stack([block @ part for block, part in pairs]).sum(dim=0)
+        return scores + parts[-1] if self.intercept else scores
 
     def transposed(self, R: Tensor) -> Tensor:
         """Fᵀ R, width×c."""
-        return torch.cat([block.transposed(R) for block in self.blocks])
+        parts = [block.transposed(R) for block in self.blocks]
+        parts += [R.sum(dim=0, keepdim=True)] * self.intercept
+        return torch.cat(parts)
 
     def rows(self, nodes: Tensor, columns: int, iterations: int) -> Rows | None:
         """Some rows of F, if so many iterations are cheaper with them; else None.
@@ -130,12 +136,15 @@ class LinearFeatures:
             repeated += iterations * columns * (steps + each)
         if once > repeated:
             return None
-        return Rows(torch.cat([block.rows(nodes) for block in self.blocks], dim=1))
+        parts = [block.rows(nodes) for block in self.blocks]
+        parts += [torch.ones_like(parts[0][:, :1])] * self.intercept
+        return Rows(torch.cat(parts, dim=1))
 
     def balanced(self) -> LinearFeatures:
         """The same with parts of equal norm."""
         generator = torch.Generator().manual_seed(0)
-        return LinearFeatures([block.balanced(generator) for block in self.blocks])
+        blocks = [block.balanced(generator) for block in self.blocks]
+        return LinearFeatures(blocks, self.intercept)
 
 
 @dataclass(frozen=True, eq=False)

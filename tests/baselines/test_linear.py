@@ -24,6 +24,7 @@ def test_the_last_iterate_is_the_ridge_solution(checked: Draw) -> None:
     train = data.train_mask
     prior = Y[train].mean(dim=0)
     F, T = (300 / x.square().sum()).sqrt() * x, Y - prior
+    F = torch.cat([F, torch.ones(300, 1, dtype=F.dtype)], dim=1)
     # λ is a share of the first Rayleigh quotient of FᵀF/m.
     b = F[train].T @ T[train] / train.sum()
     quotient = (F[train] @ b).square().sum() / train.sum() / b.square().sum()
@@ -33,6 +34,24 @@ def test_the_last_iterate_is_the_ridge_solution(checked: Draw) -> None:
     # Random probes estimate the norm of F, so λ is a few percent off.
     scores = result.logits.double() / result.metadata["temperature"]
     torch.testing.assert_close(scores, expected, atol=0.02, rtol=0.0)
+
+
+def test_a_node_without_features_and_edges_gets_what_its_like_have(
+    checked: Draw,
+) -> None:
+    """The labels of such nodes train the intercept."""
+    graph = checked(0, n=300, n_features=8)
+    data = graph.data
+    data.x[:90], data.y[:90] = 0.0, 2
+    touched = (data.edge_index < 90).any(dim=0)
+    data.edge_index = data.edge_index[:, ~touched]
+    margins = []
+    for intercept in (False, True):
+        result = fit(graph, "linear", feature_norm="none", intercept=intercept)
+        found = result.logits[:90].argmax(dim=1)
+        assert bool((found == found[0]).all())
+        margins.append(float(result.logits[0, 2] - result.logits[0, :2].max()))
+    assert margins[1] > margins[0] + 1.0
 
 
 def test_validation_chooses_the_iterate(checked: Draw) -> None:
