@@ -81,7 +81,7 @@ def test_iterations_end_at_the_ridge_solution(
     adj, A = graph
     blocks = [Block(x, adj, (0, 1)), Block(adj, adj)]
     features = LinearFeatures(blocks)
-    F = torch.cat([dense_block(x, A, blocks[0]), A], dim=1).double()
+    F = torch.cat([dense_block(x, A, blocks[0]), A, torch.ones(N, 1)], dim=1).double()
     Y = torch.randn(N, C, generator=torch.Generator().manual_seed(4))
     d = torch.tensor([1.0, 2.0, 0.0] * 4)
     ridge = 0.05
