@@ -3,9 +3,11 @@
     Ŷ = F W,    min_W Σᵢ dᵢ ‖(F W)ᵢ − yᵢ‖² + λ ‖W‖²
 
 F = [s₀ P₀ X, s₁ P₁ X, …, 1], where every Pₖ is a power of A or its personalised
-PageRank, and the column of ones is the intercept. F is never formed: an iteration multiplies by A, X and their transposes, which costs
-O(nnz(X)·c + K·nnz(A)·c), as much as an epoch of a linear GCN. The iterates go from
-smooth solutions to exact ones, so stopping early regularises.
+PageRank, and the column of ones is the intercept. F is not formed: an iteration
+multiplies by A, X and their transposes, which costs O(nnz(X)·c + K·nnz(A)·c), as much
+as an epoch of a linear GCN. The iterates go from smooth solutions to exact ones, so
+stopping early regularises. Only where X is dense and labels are few, the rows of F for
+the labelled nodes cost less (``Rows``).
 """
 
 from __future__ import annotations
