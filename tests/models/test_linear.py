@@ -108,3 +108,35 @@ def test_each_iterate_fits_better_than_the_last(
         for _, scores in conjugate_gradients(features, Y, d, 6, 1e-6)
     ]
     assert np.all(np.diff(errors) < 0)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
+def test_rows_of_the_labelled_nodes_give_the_same_solution(
+    graph: tuple[CSR, Tensor], x: Tensor, shape: dict[str, Any]
+) -> None:
+    adj, A = graph
+    features = LinearFeatures([Block(x, adj, **shape)])
+    labelled = torch.tensor([0, 3, 4, 7, 11])
+    rows = features.rows(labelled, C, 100)
+    assert rows is not None
+    F = torch.cat([dense_block(x, A, features.blocks[0]), torch.ones(N, 1)], dim=1)
+    torch.testing.assert_close(rows.matrix, F[labelled], atol=1e-5, rtol=1e-5)
+    Y = torch.randn(N, C, generator=torch.Generator().manual_seed(5))
+    d = torch.zeros(N).index_fill(0, labelled, 1.0)
+    few = conjugate_gradients(rows, Y[labelled], d[labelled], 4, 0.1)
+    every = conjugate_gradients(features, Y, d, 4, 0.1)
+    for (W, scores), (expected, all_scores) in zip(few, every, strict=True):
+        torch.testing.assert_close(W, expected, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(scores, all_scores[labelled], atol=1e-4, rtol=1e-4)
+
+
+def test_rows_are_left_to_the_operator_where_they_cost_more(
+    graph: tuple[CSR, Tensor], x: Tensor
+) -> None:
+    adj, _ = graph
+    everything = torch.arange(N)
+    # Many columns, many steps and few iterations; and sparse features.
+    wide = LinearFeatures([Block(torch.randn(N, 1000), adj, (10,))])
+    assert wide.rows(everything, C, 2) is None
+    sparse = LinearFeatures([Block(CSR.from_tensor(x), adj, (1,))])
+    assert sparse.rows(everything[:1], C, 100) is None
