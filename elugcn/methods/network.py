@@ -273,7 +273,10 @@ class NetworkTraining(Training, Generic[NetworkT]):
         """Train until so many epochs are done, or until the training ends itself."""
         with self.context.clock(self.clock):
             torch.set_rng_state(self._generator)
-            self.trainer.run_until(epoch, self.context.progress, self.title)
+            context = self.context
+            self.trainer.run_until(
+                epoch, context.progress, self.title, lambda: context.is_over
+            )
             self._generator = torch.get_rng_state()
 
     @property

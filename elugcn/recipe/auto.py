@@ -44,7 +44,6 @@ ROUNDS = 3  # of ELU targets, while they help
 MIN_GAIN = 1e-3  # of log-loss, for another round
 # Epochs after which the networks are compared, and how many go on.
 HALVING = {"normal": ((60, 4), (200, 2)), "thorough": ((100, 8), (300, 4))}
-STEP = 10  # epochs between two looks at the clock
 # Seconds that all members together may take by their estimated costs, where no time
 # limit is set.
 BUDGET = {"quick": 60.0, "normal": 900.0, "thorough": 7200.0}
@@ -183,18 +182,12 @@ def try_networks(search: Search, config: AutoConfig) -> None:
                     break
                 if len(running) <= i:
                     running.append(search.begin(member, known, epochs=config.epochs))
-                train(search, running[i], min(epochs, config.epochs))
+                search.run(running[i], min(epochs, config.epochs))
                 advance(search.record(running[i]))
         running.sort(key=lambda trial: trial.so_far, reverse=True)
         for trial in running[keep:]:
             search.judge(trial)
         running = running[:keep]
-
-
-def train(search: Search, trial: Trial, epoch: int) -> None:
-    """Train until an epoch; look at the clock on the way."""
-    while trial.epoch < epoch and (not search.context.is_over or not trial.epoch):
-        search.run(trial, min(epoch, trial.epoch + STEP))
 
 
 def answer(search: Search, known: Known) -> FitResult:

@@ -51,7 +51,6 @@ class Trial:
     # Calibrated logits of the judged nodes, m×c.
     judged: Tensor = field(default_factory=lambda: torch.empty(0))
     seconds: float = 0.0
-    epoch: int = 0  # how far it is trained
     length: int = 0  # epochs or iterations that are selected
     # Trained for this length without validation nodes, on a split that asks for it.
     again: dict[int, FitResult] = field(default_factory=dict)
@@ -198,11 +197,10 @@ class Search:
         )
 
     def run(self, trial: Trial, epoch: int) -> None:
-        """Train on every split until an epoch."""
+        """Train on every split until an epoch, or until time is up."""
         start = time.perf_counter()
         for training in trial.trainings:
             training.run_until(epoch)
-        trial.epoch = epoch
         trial.seconds += time.perf_counter() - start
 
     def judge(self, trial: Trial) -> Trial:
@@ -257,10 +255,11 @@ class Search:
     def record(self, trial: Trial) -> dict[str, float]:
         """What the progress display shows of a trial."""
         shown = trial.score if trial.results else trial.so_far[0]
-        left = self.context.seconds_left
-        return {"val_score": shown} | (
-            {"seconds_left": left} if left < math.inf else {}
-        )
+        left = max(0.0, self.context.seconds_left)
+        return {
+            "val_score": shown,
+            **({"seconds_left": left} if left < math.inf else {}),
+        }
 
     def judgement(self, chosen: Chosen) -> dict[str, float]:
         """The metric and the log-loss of a mean of members."""

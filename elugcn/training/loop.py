@@ -117,12 +117,21 @@ class Trainer:
         return self._stopped or len(self.history) >= self.settings.epochs
 
     def run_until(
-        self, epoch: int, progress: Progress = SILENT, stage: str = "train"
+        self,
+        epoch: int,
+        progress: Progress = SILENT,
+        stage: str = "train",
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Train until so many epochs are done, or patience ends it before."""
-        total = self.settings.epochs
-        with self.workspace, progress.stage(stage, total) as advance:
+        """Train until so many epochs are done, or patience ends it before.
+
+        ``is_over`` tells whether time is up; one epoch is always trained.
+        """
+        total, done = self.settings.epochs, len(self.history)
+        with self.workspace, progress.stage(stage, total, done) as advance:
             while len(self.history) < epoch and not self.finished:
+                if self.history and is_over():
+                    break
                 advance(self._epoch(len(self.history)))
 
     def result(self) -> TrainResult:

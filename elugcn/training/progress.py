@@ -15,8 +15,10 @@ class Progress:
     """Silent progress; subclasses show it."""
 
     @contextmanager
-    def stage(self, name: str, total: int) -> Iterator[Advance]:
+    def stage(self, name: str, total: int, done: int = 0) -> Iterator[Advance]:
         """A stage of at most ``total`` steps. Call the yielded function at each.
+
+        ``done`` steps were made before.
 
         Its record may have ``val_score`` (or ``val_accuracy``) and ``seconds_left``.
         """
@@ -37,14 +39,14 @@ class Bars(Progress):
         self._bars: Any = None  # while a stage is shown
 
     @contextmanager
-    def stage(self, name: str, total: int) -> Iterator[Advance]:
+    def stage(self, name: str, total: int, done: int = 0) -> Iterator[Advance]:
         """Show the stage with its validation score and the time left."""
         with ExitStack() as stack:
             if self._bars is None:
                 self._bars = stack.enter_context(_display())
                 stack.callback(setattr, self, "_bars", None)
             bars = self._bars
-            task = bars.add_task(name, total=total, note="", left="")
+            task = bars.add_task(name, total=total, completed=done, note="", left="")
             stack.callback(bars.remove_task, task)
             stack.callback(bars.refresh)  # the last state is shown, however short
 

@@ -315,7 +315,7 @@ def test_progress_hears_of_every_epoch() -> None:
         records: list[Any] = []  # noqa: RUF012
 
         @contextmanager
-        def stage(self, name: str, total: int) -> Iterator[Advance]:
+        def stage(self, name: str, total: int, done: int = 0) -> Iterator[Advance]:
             self.stages.append((name, total))
             yield self.records.append
 

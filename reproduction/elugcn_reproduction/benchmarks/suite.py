@@ -259,7 +259,7 @@ class Turns(Progress):
         self._stage, self._others, self._warmup = stage, others, warmup
 
     @contextmanager
-    def stage(self, name: str, total: int) -> Iterator[Advance]:
+    def stage(self, name: str, total: int, done: int = 0) -> Iterator[Advance]:
         """Time this stage if it is the one, else do nothing."""
         epoch = 0
         start = _clocks()
