@@ -110,7 +110,7 @@ class LinearFeatures:
     def __matmul__(self, W: Tensor) -> Tensor:
         """F W, n×c."""
         widths = [block.width for block in self.blocks]
-        parts = W.split([*widths, 1] if self.intercept else widths)
+        parts = torch.split(W, [*widths, 1] if self.intercept else widths)
         pairs = zip(self.blocks, parts, strict=False)
         scores = torch.stack([block @ part for block, part in pairs]).sum(dim=0)
         return scores + parts[-1] if self.intercept else scores
