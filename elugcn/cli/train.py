@@ -32,6 +32,8 @@ from elugcn.insight import (
 from elugcn.methods.metrics import TITLES, leading
 from elugcn.methods.registry import DEFAULT_METHOD, METHOD_NAMES
 
+FEW = 100  # test nodes whose number is said, as it makes the accuracy uncertain
+
 
 @grouped
 def run(
@@ -127,8 +129,10 @@ def _lines(metrics: dict[str, Any]) -> list[str]:
     for name in leading(metrics["metric"], metrics["uneven_classes"]):
         key = name if f"test_{name}" in metrics else "score"
         parts = (percent(metrics[f"{part}_{key}"]) for part in ("test", "val", "train"))
-        said = "Test {} {} (validation {}, training {})."
-        lines.append(said.format(TITLES[name], *parts))
+        tested = metrics["measured_on"]["test"]
+        few = f" on {counted(tested, 'node')}" if 0 < tested < FEW else ""
+        said = "Test {} {}{few} (validation {}, training {})."
+        lines.append(said.format(TITLES[name], *parts, few=few))
     if metrics["uneven_classes"]:
         lines.append(recall_text(metrics["recall"]))
     details = metrics["details"]

@@ -104,7 +104,8 @@ def test_the_summary(elugcn: Command, folder: Path) -> None:
     lines = done.out.splitlines()
     assert lines[0] == "elu-gcn on sbm: 120 nodes, 600 edges, 3 classes"
     test, val = (f"{100 * said[f'{p}_accuracy']:.1f}%" for p in ("test", "val"))
-    assert lines[1].startswith(f"Test accuracy {test} (validation {val}, training ")
+    on = f" on {n} nodes" if (n := said["measured_on"]["test"]) < 100 else ""
+    assert lines[1].startswith(f"Test accuracy {test}{on} (validation {val}, training ")
     agree = f"agree on {100 * said['elu_fraction']:.1f}% of the nodes (ELU)"
     assert lines[2].startswith(f"Label propagation and the GCN {agree}")
     assert lines[-2:] == [
@@ -210,9 +211,11 @@ def test_uneven_classes(elugcn: Command, folder: Path, tables: Tables) -> None:
     assert said["test_balanced_accuracy"] == 0.5
     lines = done.out.splitlines()
     assert lines[1] == (
-        "Test balanced accuracy 50.0% (validation 50.0%, training 50.0%)."
+        "Test balanced accuracy 50.0% on 6 nodes (validation 50.0%, training 50.0%)."
     )
-    assert lines[2] == "Test accuracy 83.3% (validation 83.3%, training 77.8%)."
+    assert (
+        lines[2] == "Test accuracy 83.3% on 6 nodes (validation 83.3%, training 77.8%)."
+    )
     assert lines[3] == "Recall: rare 0.0%, usual 100.0%."
     note = "no node is predicted as rare, though there are labels; try --class-weight "
     note += "'balanced' and --metric 'balanced_accuracy'"
