@@ -27,6 +27,7 @@ from elugcn.data.validation import check_data
 from elugcn.evaluation.jobs import pairs
 from elugcn.methods.contract import FitContext
 from elugcn.methods.problem import Problem
+from elugcn.methods.registry import config_for
 from elugcn.recipe.auto import AutoConfig
 from elugcn.recipe.ensemble import greedy_weights
 from elugcn.recipe.judging import Judging
@@ -160,10 +161,8 @@ def write(graphs: Mapping[str, list[Graph]], folder: Path) -> list[Path]:
         COMMAND,
     )
     everything = mean_accuracy(graphs, list(range(len(names))))
-    default = {(m.method, tuple(sorted(m.options.items()))) for m in LINEAR}
-    used = [
-        (m.method, tuple(sorted(m.options.items()))) in default for m in candidates()
-    ]
+    default = [config_for(member.method, member.options) for member in LINEAR]
+    used = [config_for(m.method, m.options) in default for m in candidates()]
     ours = [i for i, is_used in enumerate(used) if is_used]
     page.text(
         f"{len(names)} candidates on {len(graphs)} graphs, {SPLITS} splits each. Mean "
