@@ -33,7 +33,9 @@ def test_values_are_those_of_the_library(elugcn: Command, runs: Path) -> None:
 def test_a_graph_without_a_run(elugcn: Command, folder: Path) -> None:
     said = elugcn("diagnose", *SBM, *LEARN, "--seed", "4", "--json").json
     assert (said["dataset"], said["seed"]) == ("sbm", 4)
-    run = ["--set", "epochs=5", "--seed", "4", "--no-report", "--json"]
+    # The plain GCN of the paper's method, with the options that diagnose has.
+    same = ["--set", "epochs=5", "--set", "dropout=0.8", "--set", "lpa_steps=50"]
+    run = ["--method", "elu-gcn", *same, "--seed", "4", "--no-report", "--json"]
     trained = elugcn("train", *SBM, *run, "--out", "run").json
     assert said["overall"]["elu"]["share"] == pytest.approx(trained["elu_fraction"])
     assert [p.name for p in folder.iterdir()] == ["run"]
