@@ -95,6 +95,11 @@ class FitContext:
         return self.deadline - time.monotonic()
 
     @property
+    def is_limited(self) -> bool:
+        """Whether there is a deadline."""
+        return self.deadline < math.inf
+
+    @property
     def is_over(self) -> bool:
         """Whether time is up."""
         return self.seconds_left <= 0

@@ -274,9 +274,8 @@ class NetworkTraining(Training, Generic[NetworkT]):
         with self.context.clock(self.clock):
             torch.set_rng_state(self._generator)
             context = self.context
-            self.trainer.run_until(
-                epoch, context.progress, self.title, lambda: context.is_over
-            )
+            is_over = (lambda: context.is_over) if context.is_limited else None
+            self.trainer.run_until(epoch, context.progress, self.title, is_over)
             self._generator = torch.get_rng_state()
 
     @property

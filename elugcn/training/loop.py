@@ -121,16 +121,17 @@ class Trainer:
         epoch: int,
         progress: Progress = SILENT,
         stage: str = "train",
-        is_over: Callable[[], bool] = lambda: False,
+        is_over: Callable[[], bool] | None = None,
     ) -> None:
         """Train until so many epochs are done, or patience ends it before.
 
-        ``is_over`` tells whether time is up; one epoch is always trained.
+        ``is_over`` tells whether time is up, if that is limited. One epoch is always
+        trained.
         """
         total, done = self.settings.epochs, len(self.history)
         with self.workspace, progress.stage(stage, total, done) as advance:
             while len(self.history) < epoch and not self.finished:
-                if self.history and is_over():
+                if is_over is not None and self.history and is_over():
                     break
                 advance(self._epoch(len(self.history)))
 
